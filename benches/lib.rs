@@ -1,0 +1,1 @@
+//! Benchmarks of realmode live in the `[[bench]]` targets of this package.

@@ -1,0 +1,2 @@
+//! The command `realmode`.
+fn main() {}

@@ -1,0 +1,250 @@
+//! All that a VMM implements: memory pages on a miss, devices, and rare events.
+
+use crate::arch::cpuid::CpuidResult;
+use crate::fault::Fault;
+use crate::mem::host::HostPage;
+use crate::profile::Profile;
+use crate::state::Cpu;
+
+/// A physical address, after the A20 gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Phys(pub u64);
+
+/// A linear address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Linear(pub u64);
+
+/// What an access is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store, or the store half of a read-modify-write.
+    Write,
+    /// An instruction fetch.
+    Execute,
+}
+
+/// What lies behind a physical page.
+#[derive(Clone, Copy, Debug)]
+pub enum Prepared<'m> {
+    /// Memory: loads and stores go to the host page directly from now on.
+    Ram(HostPage<'m>),
+    /// Loads and fetches come from the host page; a store becomes `mmio_write`.
+    Rom(HostPage<'m>),
+    /// A device: every access is a callback.
+    Mmio,
+    /// Nothing: loads read all ones, stores vanish.
+    Unmapped,
+}
+
+/// A device's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Done; the data for a read, ignored for a write.
+    Ready(u64),
+    /// Not yet: `run` returns the request to the VMM, which answers with `Emulator::reply`.
+    Pending,
+    /// The access raises a guest exception.
+    Fault(Fault),
+}
+
+/// What a callback may ask of the emulator. It takes effect at the next instruction, or at the
+/// next iteration of a REP.
+#[derive(Debug, Default)]
+pub struct Control {
+    pub(crate) withdrawn: Option<(Phys, u64)>,
+    pub(crate) stop: bool,
+    pub(crate) interrupt: Option<bool>,
+    pub(crate) nmi: bool,
+    pub(crate) a20: Option<bool>,
+    /// Instructions completed so far, this run included.
+    pub(crate) retired: u64,
+}
+
+impl Control {
+    /// The pages of `len` bytes from `start` mean something else from now on: forget what
+    /// `prepare` said of them. Several calls are remembered as one range that covers them all.
+    pub fn withdraw(&mut self, start: Phys, len: u64) {
+        let end = start.0.saturating_add(len);
+        let (low, high) = match self.withdrawn {
+            Some((old, old_len)) => {
+                (old.0.min(start.0), old.0.saturating_add(old_len).max(end))
+            }
+            None => (start.0, end),
+        };
+        self.withdrawn = Some((Phys(low), high - low));
+    }
+
+    /// `run` returns [`Stop::Requested`](crate::Stop::Requested) at the next boundary.
+    pub fn stop(&mut self) {
+        self.stop = true;
+    }
+
+    /// Sets the level of the INTR pin.
+    pub fn interrupt(&mut self, asserted: bool) {
+        self.interrupt = Some(asserted);
+    }
+
+    /// Latches an NMI.
+    pub fn nmi(&mut self) {
+        self.nmi = true;
+    }
+
+    /// Opens or closes the A20 gate.
+    pub fn a20(&mut self, open: bool) {
+        self.a20 = Some(open);
+    }
+
+    /// Instructions completed since the emulator was created; a clock that two runs agree on.
+    pub fn retired(&self) -> u64 {
+        self.retired
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.withdrawn.is_some()
+            | self.stop
+            | self.interrupt.is_some()
+            | self.nmi
+            | self.a20.is_some()
+    }
+}
+
+/// The machine around a processor. Called on misses, device accesses and rare events only.
+///
+/// Only [`prepare`](Bus::prepare) has no default.
+pub trait Bus<'m> {
+    /// What is the page that starts at `page` (a multiple of 4096)? Called on a miss only; the
+    /// answer is kept until the page is withdrawn.
+    fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'m>;
+
+    /// A load of `size` (1, 2, 4 or 8) bytes from a device; it does not cross 8 bytes.
+    fn mmio_read(&mut self, address: Phys, size: u8, control: &mut Control) -> Reply {
+        let _ = (address, size, control);
+        Reply::Ready(u64::MAX)
+    }
+
+    /// A store of the low `size` bytes of `data` to a device or to ROM.
+    fn mmio_write(&mut self, address: Phys, size: u8, data: u64, control: &mut Control) -> Reply {
+        let _ = (address, size, data, control);
+        Reply::Ready(0)
+    }
+
+    /// IN of `size` (1, 2 or 4) bytes. Unclaimed ports read all ones.
+    fn port_in(&mut self, port: u16, size: u8, control: &mut Control) -> Reply {
+        let _ = (port, size, control);
+        Reply::Ready(u64::MAX)
+    }
+
+    /// OUT of `size` bytes.
+    fn port_out(&mut self, port: u16, size: u8, data: u64, control: &mut Control) -> Reply {
+        let _ = (port, size, data, control);
+        Reply::Ready(0)
+    }
+
+    /// REP INS: fill `data` with elements of `size` bytes. Returns how many bytes were read
+    /// before the port had to wait; fewer than asked is fine, none means `Pending`.
+    /// A device FIFO can override this to answer a block at once.
+    fn port_in_string(
+        &mut self,
+        port: u16,
+        size: u8,
+        data: &mut [u8],
+        control: &mut Control,
+    ) -> usize {
+        let mut done = 0;
+        for element in data.chunks_exact_mut(usize::from(size)) {
+            let Reply::Ready(value) = self.port_in(port, size, control) else { break };
+            element.copy_from_slice(&value.to_le_bytes()[..usize::from(size)]);
+            done += usize::from(size);
+            if control.is_pending() {
+                break;
+            }
+        }
+        done
+    }
+
+    /// REP OUTS: takes elements of `size` bytes from `data`. Returns how many bytes were taken.
+    fn port_out_string(
+        &mut self,
+        port: u16,
+        size: u8,
+        data: &[u8],
+        control: &mut Control,
+    ) -> usize {
+        let mut done = 0;
+        for element in data.chunks_exact(usize::from(size)) {
+            let mut word = [0; 8];
+            word[..element.len()].copy_from_slice(element);
+            let value = u64::from_le_bytes(word);
+            let Reply::Ready(_) = self.port_out(port, size, value, control) else { break };
+            done += usize::from(size);
+            if control.is_pending() {
+                break;
+            }
+        }
+        done
+    }
+
+    /// The interrupt controller's vector. Called once, when the interrupt is delivered.
+    fn interrupt_acknowledge(&mut self, control: &mut Control) -> u8 {
+        let _ = control;
+        0xFF
+    }
+
+    /// CPUID. The default is the profile's answer.
+    fn cpuid(&mut self, profile: &Profile, leaf: u32, subleaf: u32) -> CpuidResult {
+        profile.cpuid(leaf, subleaf)
+    }
+
+    /// RDMSR of a register that `Cpu` does not hold; `None` raises #GP(0).
+    fn read_msr(&mut self, index: u32, control: &mut Control) -> Option<u64> {
+        let _ = (index, control);
+        None
+    }
+
+    /// WRMSR of a register that `Cpu` does not hold; `false` raises #GP(0).
+    fn write_msr(&mut self, index: u32, value: u64, control: &mut Control) -> bool {
+        let _ = (index, value, control);
+        false
+    }
+
+    /// RDPMC; `None` raises #GP(0).
+    fn read_pmc(&mut self, index: u32, control: &mut Control) -> Option<u64> {
+        let _ = (index, control);
+        None
+    }
+
+    /// The time stamp counter. The default counts completed instructions, so that two runs agree.
+    fn tsc(&mut self, control: &mut Control) -> u64 {
+        control.retired()
+    }
+
+    /// A random number for RDRAND and RDSEED; `None` makes the instruction report "not ready".
+    fn random(&mut self, control: &mut Control) -> Option<u64> {
+        let _ = control;
+        None
+    }
+
+    /// INVLPG or a CR3 write made translations of the guest stale; `None` is all of them.
+    fn invalidate(&mut self, linear: Option<Linear>) {
+        let _ = linear;
+    }
+
+    /// PTWRITE's payload.
+    fn trace_write(&mut self, value: u64) {
+        let _ = value;
+    }
+
+    /// FERR: an x87 error is reported through the interrupt controller (CR0.NE clear).
+    fn fpu_error(&mut self, control: &mut Control) {
+        let _ = control;
+    }
+
+    /// Which fault the processor is about to deliver; a VMM may log it. Changes nothing.
+    fn observe_fault(&mut self, cpu: &Cpu, fault: Fault) {
+        let _ = (cpu, fault);
+    }
+}

@@ -1,0 +1,3 @@
+//! Guest memory: host pages, translation, segments, operands.
+
+pub mod host;

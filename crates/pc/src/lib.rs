@@ -1,0 +1,3 @@
+//! A small PC around the emulator.
+#![no_std]
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Vector readers, case generators and oracles, for tests.

@@ -1,0 +1,2 @@
+//! A 30-line embedder.
+fn main() {}

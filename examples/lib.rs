@@ -1,0 +1,1 @@
+//! The examples of realmode are the `[[example]]` targets of this package.
