@@ -70,9 +70,7 @@ impl Control {
     pub fn withdraw(&mut self, start: Phys, len: u64) {
         let end = start.0.saturating_add(len);
         let (low, high) = match self.withdrawn {
-            Some((old, old_len)) => {
-                (old.0.min(start.0), old.0.saturating_add(old_len).max(end))
-            }
+            Some((old, old_len)) => (old.0.min(start.0), old.0.saturating_add(old_len).max(end)),
             None => (start.0, end),
         };
         self.withdrawn = Some((Phys(low), high - low));
@@ -114,7 +112,9 @@ impl Control {
 
 /// The machine around a processor. Called on misses, device accesses and rare events only.
 ///
-/// Only [`prepare`](Bus::prepare) has no default.
+/// Only [`prepare`](Bus::prepare) has no default. `'m` is how long the memory lives that it hands
+/// out; write `impl<'a, 'm: 'a> Bus<'a> for Machine<'m>` so that a long-lived machine also serves
+/// an emulator whose cache lives less long.
 pub trait Bus<'m> {
     /// What is the page that starts at `page` (a multiple of 4096)? Called on a miss only; the
     /// answer is kept until the page is withdrawn.
@@ -192,6 +192,11 @@ pub trait Bus<'m> {
     fn interrupt_acknowledge(&mut self, control: &mut Control) -> u8 {
         let _ = control;
         0xFF
+    }
+
+    /// Is this the bootstrap processor? After INIT the others wait for a start-up IPI.
+    fn is_bootstrap_processor(&self) -> bool {
+        true
     }
 
     /// CPUID. The default is the profile's answer.

@@ -60,3 +60,16 @@ impl core::fmt::Debug for Fault {
         core::fmt::Display::fmt(self, f)
     }
 }
+
+/// Where an event comes from: it decides what is saved and what a fault during delivery means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "arbitrary", derive(arbitrary::Arbitrary))]
+pub enum Event {
+    /// A maskable interrupt with its vector, already acknowledged.
+    Interrupt(u8),
+    /// A non-maskable interrupt.
+    Nmi,
+    /// An exception.
+    Exception(Fault),
+}

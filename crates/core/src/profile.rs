@@ -142,8 +142,7 @@ const MODERN_BOTH: Features = Features::X87
     .union(Features::LM)
     .union(Features::WBNOINVD);
 
-const FLAGS_MODERN: u64 =
-    FLAGS_386 | rflags::AC | rflags::VIF | rflags::VIP | rflags::ID;
+const FLAGS_MODERN: u64 = FLAGS_386 | rflags::AC | rflags::VIF | rflags::VIP | rflags::ID;
 
 impl Profile {
     /// 8086: everything wraps, no #UD, no instruction length limit.

@@ -4,7 +4,7 @@ use crate::arch::control::{CR0_CD, CR0_ET, CR0_NW, CR0_PE, DR6_RESET, DR7_RESET}
 use crate::arch::descriptor::{Attributes, Segment, TableRegister};
 use crate::arch::registers::{Reg, Registers, SegReg};
 use crate::arch::rflags;
-use crate::fault::Fault;
+use crate::fault::Event;
 use crate::profile::{Generation, Profile};
 
 /// What the processor is doing between instructions.
@@ -60,8 +60,8 @@ pub struct Pending {
     pub init: bool,
     /// A start-up IPI with its vector is latched; ignored unless the processor waits for it.
     pub sipi: Option<u8>,
-    /// An exception to deliver before the next instruction, as a VM entry injects one.
-    pub exception: Option<Fault>,
+    /// An event to deliver before the next instruction, as a VM entry injects one.
+    pub event: Option<Event>,
     /// Debug conditions, in DR6's layout, that a MOV SS shadow is holding off.
     pub debug: u32,
 }
@@ -74,7 +74,7 @@ impl Pending {
             | self.smi
             | self.init
             | self.sipi.is_some()
-            | self.exception.is_some()
+            | self.event.is_some()
             | (self.debug != 0)
     }
 }
@@ -227,12 +227,7 @@ impl Cpu {
     /// The state after RESET of the processor that `profile` describes.
     pub fn reset_as(profile: &Profile) -> Cpu {
         let table = TableRegister { base: 0, limit: 0xFFFF };
-        let system = Segment {
-            selector: 0,
-            base: 0,
-            limit: 0xFFFF,
-            attributes: Attributes(0x82),
-        };
+        let system = Segment { selector: 0, base: 0, limit: 0xFFFF, attributes: Attributes(0x82) };
         let mut cpu = Cpu {
             gpr: Registers::ZERO,
             rip: 0xFFF0,

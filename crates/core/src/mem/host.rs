@@ -127,11 +127,12 @@ impl<'m> HostPage<'m> {
     }
 
     /// Copies bytes out of the page; as many as lie within it.
+    /// A value of 1, 2, 4 or 8 bytes is read by one load.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         let len = bytes.len().min(PAGE_SIZE.saturating_sub(offset));
         let mut at = 0;
         while at < len {
-            let step = if len - at >= 8 { 8 } else { 1 };
+            let step = piece(len - at);
             // SAFETY: offset + at + step <= offset + len <= 4096, within the page.
             let value = unsafe { raw::load(self.base.as_ptr().add(offset + at), step) };
             bytes[at..at + step].copy_from_slice(&value.to_le_bytes()[..step]);
@@ -145,21 +146,12 @@ impl<'m> HostPage<'m> {
         let len = bytes.len().min(PAGE_SIZE.saturating_sub(offset));
         let mut at = 0;
         while at < len {
-            let step = match len - at {
-                1 => 1,
-                2 | 3 => 2,
-                4..=7 => 4,
-                _ => 8,
-            };
+            let step = piece(len - at);
             let mut word = [0; 8];
             word[..step].copy_from_slice(&bytes[at..at + step]);
             // SAFETY: as in `read`.
             unsafe {
-                raw::store(
-                    self.base.as_ptr().add(offset + at),
-                    step,
-                    u64::from_le_bytes(word),
-                );
+                raw::store(self.base.as_ptr().add(offset + at), step, u64::from_le_bytes(word));
             }
             at += step;
         }
@@ -246,6 +238,16 @@ impl<'m> HostPage<'m> {
 impl core::fmt::Debug for HostPage<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "HostPage({:p}{})", self.base, if self.dirty.is_some() { ", dirty" } else { "" })
+    }
+}
+
+/// The largest power of two, up to 8, that is at most `len`.
+fn piece(len: usize) -> usize {
+    match len {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4..=7 => 4,
+        _ => 8,
     }
 }
 

@@ -1,3 +1,8 @@
 //! Guest memory: host pages, translation, segments, operands.
 
+pub(crate) mod access;
+pub(crate) mod code_map;
+pub(crate) mod fetch;
 pub mod host;
+pub(crate) mod segment;
+pub(crate) mod tlb;

@@ -1,0 +1,88 @@
+//! Events: what is taken at an instruction boundary, and its delivery in software.
+
+pub(crate) mod boundary;
+pub(crate) mod real;
+
+use crate::arch::vector;
+use crate::fault::Event;
+use crate::machine::{Leave, Machine, Step};
+use crate::stop::UnimplementedReason;
+
+/// What a fault during the delivery of another event becomes (SDM vol. 3A, "Conditions for
+/// Generating a Double Fault").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Escalation {
+    /// The second one is delivered instead.
+    Serial,
+    /// #DF.
+    DoubleFault,
+    /// Triple fault: shutdown.
+    Shutdown,
+}
+
+/// How a fault with vector `second` during delivery of `first` escalates.
+pub(crate) fn escalate(first: Event, second: u8) -> Escalation {
+    #[derive(PartialEq)]
+    enum Class {
+        Benign,
+        Contributory,
+        PageFault,
+    }
+    let class = |v: u8| match v {
+        vector::DE | vector::TS | vector::NP | vector::SS | vector::GP | vector::CP => {
+            Class::Contributory
+        }
+        vector::PF | vector::VE => Class::PageFault,
+        _ => Class::Benign,
+    };
+    let Event::Exception(first) = first else {
+        return Escalation::Serial;
+    };
+    match (class(first.vector), class(second)) {
+        (_, Class::Benign) => Escalation::Serial,
+        _ if first.vector == vector::DF => Escalation::Shutdown,
+        (Class::Benign, _) => Escalation::Serial,
+        (Class::Contributory, Class::PageFault) => Escalation::Serial,
+        _ => Escalation::DoubleFault,
+    }
+}
+
+impl Event {
+    pub(crate) fn vector(self) -> u8 {
+        match self {
+            Event::Interrupt(vector) => vector,
+            Event::Nmi => vector::NMI,
+            Event::Exception(fault) => fault.vector,
+        }
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Delivers an event through the tables of the current mode. RIP is what the frame saves.
+    pub(crate) fn deliver(&mut self, event: Event) -> Step {
+        if !self.cpu.is_real_mode() {
+            return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
+        }
+        self.deliver_real(event.vector(), self.cpu.rip)?;
+        match event {
+            Event::Nmi => self.cpu.nmi_blocked = true,
+            Event::Exception(fault) if fault.vector == vector::PF => {
+                self.cpu.cr2 = self.fault_address;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// INT n, INT3, INTO, INT1: as an event whose frame saves the next instruction. A fault in it
+    /// is a fault of the instruction.
+    #[allow(dead_code)] // the control-flow family calls it
+    pub(crate) fn deliver_software(&mut self, vector: u8) -> Step {
+        if !self.cpu.is_real_mode() {
+            return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
+        }
+        self.deliver_real(vector, self.cpu.rip)?;
+        self.no_trap = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+//! CMOVcc and SETcc.
+
+use crate::isa::row::Row;
+
+/// The rows of this family.
+pub(crate) const ROWS: &[Row] = &[];

@@ -1,0 +1,6 @@
+//! MUL, IMUL, DIV, IDIV.
+
+use crate::isa::row::Row;
+
+/// The rows of this family.
+pub(crate) const ROWS: &[Row] = &[];

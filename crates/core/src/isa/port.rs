@@ -1,0 +1,6 @@
+//! IN, OUT, INS, OUTS.
+
+use crate::isa::row::Row;
+
+/// The rows of this family.
+pub(crate) const ROWS: &[Row] = &[];

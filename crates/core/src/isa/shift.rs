@@ -1,0 +1,6 @@
+//! Shifts and rotates, SHLD and SHRD.
+
+use crate::isa::row::Row;
+
+/// The rows of this family.
+pub(crate) const ROWS: &[Row] = &[];

@@ -1,0 +1,218 @@
+//! What a handler works on: the processor, its lazy flags and its view of memory, for the time of
+//! one `run`.
+
+use crate::arch::control::{CR0_PE, EFER_LMA};
+use crate::arch::registers::SegReg;
+use crate::arch::rflags::{ARITH, VM};
+use crate::bus::{Bus, Control};
+use crate::fault::Fault;
+use crate::flags::Flags;
+use crate::flight::Flight;
+use crate::mem::code_map::CodeMap;
+use crate::mem::tlb::Tlb;
+use crate::observe::Observer;
+use crate::profile::{Generation, Profile};
+use crate::state::{Cpu, Shadow};
+use crate::stop::{Intercepted, UnimplementedReason};
+
+/// Why a handler did not simply finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// A guest exception; nothing architectural has changed.
+    Fault(Fault),
+    /// A taken branch in the middle of a block; RIP is set, the instruction is complete.
+    Branch,
+    /// The instruction needs the careful road: device memory, code lines, odd pages. Nothing
+    /// has changed.
+    Again,
+    /// A string instruction has iterations left; registers show the progress.
+    Repeat,
+    /// The bus answered `Pending`; the request is in flight.
+    Pending,
+    /// HLT: complete, and the processor halts.
+    Halt,
+    /// VMCALL or VMMCALL: complete.
+    Hypercall,
+    /// The VMM asked to see this instruction; nothing has changed.
+    Intercept(Intercepted),
+    /// Not executed; nothing has changed.
+    Unimplemented(UnimplementedReason),
+}
+
+/// What a handler returns.
+pub(crate) type Step = Result<(), Leave>;
+
+const _: () = assert!(size_of::<Step>() <= 8);
+
+impl From<Fault> for Leave {
+    #[inline(always)]
+    fn from(fault: Fault) -> Leave {
+        Leave::Fault(fault)
+    }
+}
+
+/// How memory is accessed at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Road {
+    /// In a block: plain memory only, anything else is `Leave::Again`.
+    Block,
+    /// One instruction alone, every access recorded, devices allowed.
+    Careful,
+}
+
+/// A segment as the hot path sees it: the base and one past the last offset that may be read or
+/// written. An end of 0 sends every access to the slow road.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct Window {
+    pub(crate) base: u64,
+    pub(crate) read_end: u64,
+    pub(crate) write_end: u64,
+}
+
+/// The processor in motion. `'r` is one call of `run`, `'m` the guest's memory.
+#[repr(C)]
+pub(crate) struct Machine<'r, 'm> {
+    pub(crate) cpu: &'r mut Cpu,
+    pub(crate) tlb: &'r mut Tlb<'m>,
+    pub(crate) code_map: &'r mut CodeMap,
+    /// The arithmetic flags; the copies in `cpu.rflags` are stale inside `run`.
+    pub(crate) flags: Flags,
+    /// Bits that a linear address has.
+    pub(crate) linear_mask: u64,
+    /// Bits of RSP that the stack uses.
+    pub(crate) stack_mask: u64,
+    /// The highest RIP a branch may go to.
+    pub(crate) ip_limit: u64,
+    pub(crate) windows: [Window; 8],
+    pub(crate) road: Road,
+    /// Something may have to happen before the next instruction: see `run`.
+    pub(crate) attention: bool,
+    /// CS, the mode, or the map of code changed: blocks have to be looked up anew.
+    pub(crate) view_stale: bool,
+    /// Code may have been changed by others: blocks have to be compared with memory.
+    pub(crate) epoch_stale: bool,
+    /// The shadow that the current instruction casts.
+    pub(crate) casts: Shadow,
+    /// The current instruction set RF by IRET, so its completion does not clear it.
+    pub(crate) keep_rf: bool,
+    /// The instruction delivered a software interrupt, which takes the place of its trap.
+    pub(crate) no_trap: bool,
+    /// The processor single-steps: REP stops after each iteration.
+    pub(crate) stepping: bool,
+    /// CR2 of a page fault in flight.
+    pub(crate) fault_address: u64,
+    pub(crate) profile: &'r Profile,
+    pub(crate) flight: &'r mut Flight,
+    pub(crate) control: Control,
+    pub(crate) intercepts: crate::policy::Intercepts,
+    pub(crate) split_lock: crate::policy::SplitLock,
+    pub(crate) observer: Option<&'r mut (dyn Observer + 'r)>,
+    pub(crate) bus: &'r mut (dyn Bus<'m> + 'r),
+}
+
+impl Machine<'_, '_> {
+    /// Writes the lazy flags back into `cpu.rflags`.
+    pub(crate) fn settle_flags(&mut self) {
+        self.cpu.rflags = self.rflags();
+    }
+
+    /// RFLAGS as software would see them now.
+    #[inline]
+    pub(crate) fn rflags(&self) -> u64 {
+        self.cpu.rflags & !ARITH | self.flags.to_rflags()
+    }
+
+    /// Replaces RFLAGS, and asks for a review of what TF, IF and RF decide.
+    pub(crate) fn set_rflags(&mut self, value: u64) {
+        self.cpu.rflags = value;
+        self.flags = Flags::from_rflags(value);
+        self.attention = true;
+    }
+
+    /// Derives everything that CS, SS, the mode and A20 decide. Called at entry of `run` and by
+    /// every instruction that changes one of them.
+    pub(crate) fn refresh_mode(&mut self) {
+        let long = self.cpu.is_64_bit_code();
+        self.linear_mask = if long { u64::MAX } else { self.profile.linear_mask };
+        self.windows = [Window::default(); 8];
+        self.refresh_stack();
+        self.refresh_code();
+    }
+
+    /// Derives what SS decides.
+    pub(crate) fn refresh_stack(&mut self) {
+        let big = self.cpu.segment(SegReg::Ss).attributes.is_big();
+        self.stack_mask = if self.cpu.is_64_bit_code() {
+            u64::MAX
+        } else if big && self.has_32_bits() {
+            0xFFFF_FFFF
+        } else {
+            0xFFFF
+        };
+        self.windows[SegReg::Ss as usize] = Window::default();
+    }
+
+    /// Derives what CS decides, and makes the dispatcher look blocks up anew.
+    pub(crate) fn refresh_code(&mut self) {
+        self.ip_limit = if self.cpu.is_64_bit_code() {
+            0x7FFF_FFFF_FFFF
+        } else {
+            u64::from(self.cpu.segment(SegReg::Cs).limit)
+        };
+        self.windows[SegReg::Cs as usize] = Window::default();
+        self.view_stale = true;
+    }
+
+    /// A 386 or later.
+    #[inline(always)]
+    pub(crate) fn has_32_bits(&self) -> bool {
+        self.profile.generation >= Generation::I80386
+    }
+
+    /// Does real-mode segmentation apply?
+    #[inline(always)]
+    pub(crate) fn is_real(&self) -> bool {
+        self.cpu.cr0 & CR0_PE == 0 || self.cpu.rflags & VM != 0
+    }
+
+    /// Is EFER.LMA set?
+    #[inline(always)]
+    pub(crate) fn is_long_mode(&self) -> bool {
+        self.cpu.msr.efer & EFER_LMA != 0
+    }
+
+    /// #GP(0) unless the privilege level is at most `level`.
+    #[inline(always)]
+    pub(crate) fn require_cpl(&self, level: u8) -> Step {
+        if self.cpu.cpl() > level { Err(Fault::GP.into()) } else { Ok(()) }
+    }
+
+    /// Lets the VMM see an instruction before it executes, if it asked to.
+    #[inline]
+    pub(crate) fn intercept(&self, what: Intercepted) -> Step {
+        if self.intercepts.contains(what) { Err(Leave::Intercept(what)) } else { Ok(()) }
+    }
+
+    /// A near transfer to `target`, which the operand size has already truncated (SDM vol. 2A,
+    /// "JMP": the limit is checked before RIP changes).
+    #[inline(always)]
+    pub(crate) fn jump(&mut self, target: u64) -> Step {
+        if target > self.ip_limit {
+            return self.far_target(target);
+        }
+        self.cpu.rip = target;
+        Ok(())
+    }
+
+    /// A target above the limit: outside 64-bit code #GP(0); in 64-bit code the upper half is
+    /// canonical too.
+    #[cold]
+    fn far_target(&mut self, target: u64) -> Step {
+        if self.cpu.is_64_bit_code() && target >= 0xFFFF_8000_0000_0000 {
+            self.cpu.rip = target;
+            return Ok(());
+        }
+        Err(Fault::GP.into())
+    }
+}

@@ -1,0 +1,587 @@
+//! Memory operands: prepared first, then read and written. The hot road for plain memory is
+//! inline; everything else goes through an [`Operand`].
+
+use crate::arch::registers::{Reg, SegReg};
+use crate::bus::{Access, Phys, Prepared, Reply};
+use crate::flags::Flags;
+use crate::flight::Span;
+use crate::machine::{Leave, Machine, Road, Step};
+use crate::mem::code_map::{CodeMap, lines_of};
+use crate::mem::host::{HostPage, PAGE_SIZE};
+use crate::op::Op;
+use crate::profile::Generation;
+use crate::stop::{Direction, Request, UnimplementedReason};
+use crate::width::Width;
+
+/// The most bytes of one operand that may lie in a device.
+const MMIO_OPERAND: usize = 512;
+
+/// What a part of an operand is.
+#[derive(Clone, Copy)]
+enum Place<'m> {
+    /// Memory, with the slot of its code lines.
+    Host { page: HostPage<'m>, slot: u16 },
+    /// Memory for reading; a store goes to the device.
+    Rom { page: HostPage<'m> },
+    /// A device.
+    Mmio,
+    /// Nothing.
+    Unmapped,
+}
+
+/// The bytes of an operand in one page.
+#[derive(Clone, Copy)]
+struct Part<'m> {
+    phys: u64,
+    len: usize,
+    place: Place<'m>,
+}
+
+/// A prepared operand: every check is made, every page known. One or two pages, or the two ends
+/// of a segment on an 8086.
+#[derive(Clone, Copy)]
+pub(crate) struct Operand<'m> {
+    parts: [Part<'m>; 2],
+}
+
+impl<'m> Operand<'m> {
+    fn is_one_host_page(&self) -> Option<(&HostPage<'m>, usize, u16)> {
+        match &self.parts {
+            [Part { place: Place::Host { page, slot }, phys, .. }, Part { len: 0, .. }] => {
+                Some((page, *phys as usize % PAGE_SIZE, *slot))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'m> Machine<'_, 'm> {
+    /// The offset of a memory operand.
+    #[inline(always)]
+    pub(crate) fn offset(&self, op: &Op) -> u64 {
+        let base = self.cpu.gpr.slot(op.rm);
+        let index = self.cpu.gpr.slot(op.index) << (op.scale & 3);
+        let sum = base.wrapping_add(index).wrapping_add(i64::from(op.disp) as u64);
+        sum & (u64::MAX >> (op.address_shift & 63))
+    }
+
+    /// Loads the memory operand.
+    #[inline(always)]
+    pub(crate) fn load<W: Width>(&mut self, op: &Op) -> Result<W, Leave> {
+        self.load_at(op.seg, self.offset(op))
+    }
+
+    /// Stores the memory operand.
+    #[inline(always)]
+    pub(crate) fn store<W: Width>(&mut self, op: &Op, value: W) -> Step {
+        self.store_at(op.seg, self.offset(op), value)
+    }
+
+    /// Loads from a segment.
+    #[inline(always)]
+    pub(crate) fn load_at<W: Width>(&mut self, seg: u8, offset: u64) -> Result<W, Leave> {
+        let window = &self.windows[usize::from(seg & 7)];
+        if offset.wrapping_add(W::BYTES as u64 - 1) < window.read_end {
+            let linear = window.base.wrapping_add(offset) & self.linear_mask;
+            let entry = self.tlb.entry(linear);
+            let within = entry.read ^ linear;
+            if within <= (PAGE_SIZE - W::BYTES) as u64 {
+                return Ok(entry.host.load(within as usize));
+            }
+        }
+        self.load_slow(seg, offset)
+    }
+
+    /// Stores to a segment.
+    #[inline(always)]
+    pub(crate) fn store_at<W: Width>(&mut self, seg: u8, offset: u64, value: W) -> Step {
+        let window = &self.windows[usize::from(seg & 7)];
+        if offset.wrapping_add(W::BYTES as u64 - 1) < window.write_end {
+            let linear = window.base.wrapping_add(offset) & self.linear_mask;
+            let entry = self.tlb.entry(linear);
+            let within = entry.write ^ linear;
+            if within <= (PAGE_SIZE - W::BYTES) as u64 {
+                let code = self.code_map.lines(entry.slot);
+                if code == 0 || code & lines_of(within as usize, W::BYTES) == 0 {
+                    entry.host.store(within as usize, value);
+                    return Ok(());
+                }
+            }
+        }
+        self.store_slow(seg, offset, value)
+    }
+
+    /// Reads, changes and writes the memory operand, and sets the flags after the store.
+    #[inline(always)]
+    pub(crate) fn modify<W: Width>(
+        &mut self,
+        op: &Op,
+        change: impl FnOnce(Flags, W) -> (W, Flags),
+    ) -> Step {
+        let offset = self.offset(op);
+        let window = &self.windows[usize::from(op.seg & 7)];
+        if offset.wrapping_add(W::BYTES as u64 - 1) < window.write_end {
+            let linear = window.base.wrapping_add(offset) & self.linear_mask;
+            let entry = self.tlb.entry(linear);
+            let within = entry.write ^ linear;
+            if within <= (PAGE_SIZE - W::BYTES) as u64 {
+                let code = self.code_map.lines(entry.slot);
+                if code == 0 || code & lines_of(within as usize, W::BYTES) == 0 {
+                    let host = &entry.host;
+                    let (value, flags) = change(self.flags, host.load(within as usize));
+                    host.store(within as usize, value);
+                    self.flags = flags;
+                    return Ok(());
+                }
+            }
+        }
+        let operand = self.prepare(op.seg, offset, W::BYTES, Access::Write)?;
+        let old = self.read_value(&operand)?;
+        let (value, flags) = change(self.flags, W::from_u64(old));
+        self.write_value(&operand, value)?;
+        self.flags = flags;
+        Ok(())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn load_slow<W: Width>(&mut self, seg: u8, offset: u64) -> Result<W, Leave> {
+        let operand = self.prepare(seg, offset, W::BYTES, Access::Read)?;
+        self.read_value(&operand).map(W::from_u64)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_slow<W: Width>(&mut self, seg: u8, offset: u64, value: W) -> Step {
+        let operand = self.prepare(seg, offset, W::BYTES, Access::Write)?;
+        self.write_value(&operand, value)
+    }
+
+    /// The stack pointer moved by `delta` bytes, in the bits the stack uses.
+    #[inline(always)]
+    pub(crate) fn stack_offset(&self, delta: i64) -> u64 {
+        self.cpu.gpr[Reg::Rsp].wrapping_add(delta as u64) & self.stack_mask
+    }
+
+    /// Moves the stack pointer to `offset`; bits the stack does not use stay.
+    #[inline(always)]
+    pub(crate) fn set_stack_offset(&mut self, offset: u64) {
+        let rsp = &mut self.cpu.gpr[Reg::Rsp];
+        *rsp = *rsp & !self.stack_mask | offset & self.stack_mask;
+    }
+
+    /// Pushes a value; RSP moves after the store.
+    #[inline(always)]
+    pub(crate) fn push<W: Width>(&mut self, value: W) -> Step {
+        let offset = self.stack_offset(-(W::BYTES as i64));
+        self.store_at(SegReg::Ss as u8, offset, value)?;
+        self.set_stack_offset(offset);
+        Ok(())
+    }
+
+    /// Reads the value `above` bytes above the stack pointer.
+    #[inline(always)]
+    pub(crate) fn peek<W: Width>(&mut self, above: i64) -> Result<W, Leave> {
+        let offset = self.stack_offset(above);
+        self.load_at(SegReg::Ss as u8, offset)
+    }
+
+    /// Prepares an operand: segment check, translation, rights and host pages, before anything
+    /// is read or written. `size` is 1 to 4096.
+    pub(crate) fn prepare(
+        &mut self,
+        seg: u8,
+        offset: u64,
+        size: usize,
+        access: Access,
+    ) -> Result<Operand<'m>, Leave> {
+        let linear = self.check_segment(seg, offset, size, access)?;
+        if self.profile.generation < Generation::I80286 && offset + size as u64 > 0x1_0000 {
+            // 8086: the rest of the operand lies at offset 0 of the segment.
+            let head = 0x1_0000 - offset as usize;
+            let start = linear.wrapping_sub(offset) & self.linear_mask;
+            let first = self.prepare_part(linear, head, access)?;
+            let second = self.prepare_part(start, size - head, access)?;
+            return self.finish_operand([first, second]);
+        }
+        self.prepare_linear(linear, size, access)
+    }
+
+    /// Prepares an operand at a linear address: descriptor tables, interrupt vectors.
+    pub(crate) fn prepare_linear(
+        &mut self,
+        linear: u64,
+        size: usize,
+        access: Access,
+    ) -> Result<Operand<'m>, Leave> {
+        let head = size.min(PAGE_SIZE - linear as usize % PAGE_SIZE);
+        let first = self.prepare_part(linear, head, access)?;
+        let second = if head < size {
+            let next = linear.wrapping_add(head as u64) & self.linear_mask;
+            self.prepare_part(next, size - head, access)?
+        } else {
+            Part { phys: 0, len: 0, place: Place::Unmapped }
+        };
+        self.finish_operand([first, second])
+    }
+
+    /// An operand that the block road cannot take sends the instruction to the careful road.
+    fn finish_operand(&mut self, parts: [Part<'m>; 2]) -> Result<Operand<'m>, Leave> {
+        let mut device = 0;
+        for part in parts.iter().filter(|part| part.len != 0) {
+            if !matches!(part.place, Place::Host { .. }) {
+                device += part.len;
+            }
+        }
+        if self.road == Road::Block && (device != 0 || self.control.is_pending()) {
+            return Err(Leave::Again);
+        }
+        if device > MMIO_OPERAND {
+            return Err(Leave::Unimplemented(UnimplementedReason::LargeMmio));
+        }
+        Ok(Operand { parts })
+    }
+
+    fn prepare_part(&mut self, linear: u64, len: usize, access: Access) -> Result<Part<'m>, Leave> {
+        let page = linear & !0xFFF;
+        let write = access == Access::Write;
+        let within = linear as usize % PAGE_SIZE;
+        let entry = self.tlb.entry(linear);
+        if self.road == Road::Block && (if write { entry.write } else { entry.read }) == page {
+            let (host, slot, phys) = (entry.host, entry.slot, entry.phys);
+            if write && self.code_map.lines(slot) & lines_of(within, len) != 0 {
+                return Err(Leave::Again);
+            }
+            let place = Place::Host { page: host, slot };
+            return Ok(Part { phys: phys.0 + within as u64, len, place });
+        }
+        let phys = self.translate_recorded(page, access)?;
+        let place = match self.bus.prepare(phys, access, &mut self.control) {
+            Prepared::Ram(host) => {
+                let slot = CodeMap::slot(host.id());
+                self.tlb.fill(page, phys, host, slot, !host.has_dirty_bit());
+                let hits_code = write && self.code_map.lines(slot) & lines_of(within, len) != 0;
+                if self.road == Road::Block && (hits_code || write && host.has_dirty_bit()) {
+                    return Err(Leave::Again);
+                }
+                Place::Host { page: host, slot }
+            }
+            Prepared::Rom(host) if write => Place::Rom { page: host },
+            Prepared::Rom(host) => {
+                let slot = CodeMap::slot(host.id());
+                self.tlb.fill(page, phys, host, slot, false);
+                Place::Host { page: host, slot }
+            }
+            Prepared::Mmio => Place::Mmio,
+            Prepared::Unmapped => Place::Unmapped,
+        };
+        self.attention |= self.control.is_pending();
+        Ok(Part { phys: phys.0 + within as u64, len, place })
+    }
+
+    /// The translation of a page, from the restart record if it was made before.
+    fn translate_recorded(&mut self, page: u64, access: Access) -> Result<Phys, Leave> {
+        let write = access == Access::Write;
+        if self.road == Road::Careful
+            && let Some(phys) = self.flight.replay_span(page, write)
+        {
+            return Ok(phys);
+        }
+        let phys = self.translate(page)?;
+        if self.road == Road::Careful {
+            self.flight.note_span(Span { linear: page, phys, writable: write });
+        }
+        Ok(phys)
+    }
+
+    /// Linear page to physical page. Without paging only the A20 gate is between them.
+    pub(crate) fn translate(&mut self, page: u64) -> Result<Phys, Leave> {
+        if self.cpu.cr0 & crate::arch::control::CR0_PG != 0 {
+            return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+        }
+        let gate = if self.cpu.a20 { u64::MAX } else { !(1 << 20) };
+        Ok(Phys(page & gate))
+    }
+
+    /// Reads a value of at most 8 bytes.
+    pub(crate) fn read_value(&mut self, operand: &Operand<'m>) -> Result<u64, Leave> {
+        let mut bytes = [0; 8];
+        let size = (operand.parts[0].len + operand.parts[1].len).min(8);
+        self.read_operand(operand, &mut bytes[..size])?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Writes a value.
+    pub(crate) fn write_value<W: Width>(&mut self, operand: &Operand<'m>, value: W) -> Step {
+        self.write_operand(operand, &value.to_u64().to_le_bytes()[..W::BYTES])
+    }
+
+    /// Reads memory at a linear address, as the processor reads its tables.
+    pub(crate) fn read_linear(&mut self, linear: u64, bytes: &mut [u8]) -> Step {
+        let operand = self.prepare_linear(linear & self.linear_mask, bytes.len(), Access::Read)?;
+        self.read_operand(&operand, bytes)
+    }
+
+    /// Reads a prepared operand whole.
+    pub(crate) fn read_operand(&mut self, operand: &Operand<'m>, bytes: &mut [u8]) -> Step {
+        let mut rest = bytes;
+        for part in &operand.parts {
+            let (bytes, tail) = rest.split_at_mut(part.len.min(rest.len()));
+            rest = tail;
+            self.read_part(part, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn read_part(&mut self, part: &Part<'m>, bytes: &mut [u8]) -> Step {
+        if self.road == Road::Block {
+            if let Place::Host { page, .. } = part.place {
+                page.read(part.phys as usize % PAGE_SIZE, bytes);
+            }
+            return Ok(());
+        }
+        let done = self.flight.replay_read(bytes);
+        let (rest, phys) = (&mut bytes[done..], part.phys + done as u64);
+        match part.place {
+            Place::Host { page, .. } | Place::Rom { page } => {
+                page.read(phys as usize % PAGE_SIZE, rest);
+                self.flight.note_read(rest);
+            }
+            Place::Unmapped => {
+                rest.fill(0xFF);
+                self.flight.note_read(rest);
+            }
+            Place::Mmio => self.read_mmio(phys, rest)?,
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.access(Access::Read, Phys(part.phys), bytes);
+        }
+        Ok(())
+    }
+
+    /// Reads from a device in naturally sized pieces.
+    fn read_mmio(&mut self, mut phys: u64, mut bytes: &mut [u8]) -> Step {
+        while !bytes.is_empty() {
+            let size = piece(phys, bytes.len());
+            let (now, rest) = bytes.split_at_mut(size);
+            let reply = self.bus.mmio_read(Phys(phys), size as u8, &mut self.control);
+            self.attention |= self.control.is_pending();
+            let value = self.take_reply(reply, || Stopped::Mmio(phys, size, None))?;
+            now.copy_from_slice(&value.to_le_bytes()[..size]);
+            self.flight.note_read(now);
+            bytes = rest;
+            phys += size as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes a prepared operand whole.
+    pub(crate) fn write_operand(&mut self, operand: &Operand<'m>, bytes: &[u8]) -> Step {
+        let mut rest = bytes;
+        for part in &operand.parts {
+            let (bytes, tail) = rest.split_at(part.len.min(rest.len()));
+            rest = tail;
+            self.write_part(part, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn write_part(&mut self, part: &Part<'m>, bytes: &[u8]) -> Step {
+        if self.road == Road::Block {
+            if let Place::Host { page, .. } = part.place {
+                page.write(part.phys as usize % PAGE_SIZE, bytes);
+            }
+            return Ok(());
+        }
+        let done = self.flight.replay_write(bytes.len());
+        let (rest, phys) = (&bytes[done..], part.phys + done as u64);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        match part.place {
+            Place::Host { page, slot } => {
+                let within = phys as usize % PAGE_SIZE;
+                self.attention |= self.code_map.note_store(slot, lines_of(within, rest.len()));
+                page.write(within, rest);
+                self.flight.note_write(rest.len());
+            }
+            Place::Unmapped => self.flight.note_write(rest.len()),
+            Place::Mmio | Place::Rom { .. } => self.write_mmio(phys, rest)?,
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.access(Access::Write, Phys(part.phys), bytes);
+        }
+        Ok(())
+    }
+
+    fn write_mmio(&mut self, mut phys: u64, mut bytes: &[u8]) -> Step {
+        while !bytes.is_empty() {
+            let size = piece(phys, bytes.len());
+            let (now, rest) = bytes.split_at(size);
+            let mut word = [0; 8];
+            word[..size].copy_from_slice(now);
+            let data = u64::from_le_bytes(word);
+            let reply = self.bus.mmio_write(Phys(phys), size as u8, data, &mut self.control);
+            self.attention |= self.control.is_pending();
+            self.take_reply(reply, || Stopped::Mmio(phys, size, Some(data)))?;
+            self.flight.note_write(size);
+            bytes = rest;
+            phys += size as u64;
+        }
+        Ok(())
+    }
+
+    /// A device's reply: data, a fault, or a request that goes to the VMM.
+    fn take_reply(
+        &mut self,
+        reply: Reply,
+        request: impl FnOnce() -> Stopped,
+    ) -> Result<u64, Leave> {
+        match reply {
+            Reply::Ready(value) => Ok(value),
+            Reply::Fault(fault) => Err(fault.into()),
+            Reply::Pending if self.flight.overflowed => {
+                Err(Leave::Unimplemented(UnimplementedReason::LargeMmio))
+            }
+            Reply::Pending => {
+                let (address, size, data, is_port) = match request() {
+                    Stopped::Mmio(phys, size, data) => (phys, size as u8, data, false),
+                    Stopped::Port(port, size, data) => (u64::from(port), size, data, true),
+                };
+                self.flight.record.request = Request {
+                    address,
+                    size,
+                    direction: if data.is_some() { Direction::Write } else { Direction::Read },
+                    data: data.unwrap_or(0),
+                };
+                self.flight.record.is_port = is_port;
+                self.flight.record.answered = false;
+                Err(Leave::Pending)
+            }
+        }
+    }
+
+    /// IN. Sends the instruction to the careful road first, where the port's answer is recorded.
+    pub(crate) fn read_port(&mut self, port: u16, size: u8) -> Result<u64, Leave> {
+        if self.road == Road::Block {
+            return Err(Leave::Again);
+        }
+        let mut bytes = [0; 8];
+        let len = usize::from(size).min(8);
+        if self.flight.replay_read(&mut bytes[..len]) == len {
+            return Ok(u64::from_le_bytes(bytes));
+        }
+        let reply = self.bus.port_in(port, size, &mut self.control);
+        self.attention |= self.control.is_pending();
+        let value = self.take_reply(reply, || Stopped::Port(port, size, None))?;
+        bytes[..len].copy_from_slice(&value.to_le_bytes()[..len]);
+        bytes[len..].fill(0);
+        self.flight.note_read(&bytes[..len]);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// OUT.
+    pub(crate) fn write_port(&mut self, port: u16, size: u8, data: u64) -> Step {
+        if self.road == Road::Block {
+            return Err(Leave::Again);
+        }
+        if self.flight.replay_write(usize::from(size)) == usize::from(size) {
+            return Ok(());
+        }
+        let mask = u64::MAX >> (64 - 8 * u32::from(size.clamp(1, 8)));
+        let data = data & mask;
+        let reply = self.bus.port_out(port, size, data, &mut self.control);
+        self.attention |= self.control.is_pending();
+        self.take_reply(reply, || Stopped::Port(port, size, Some(data)))?;
+        self.flight.note_write(usize::from(size));
+        Ok(())
+    }
+
+    /// LOCK: an atomic update of an operand of at most 8 bytes. Returns the old value. On a
+    /// device it is one read and one write.
+    pub(crate) fn update_locked(
+        &mut self,
+        operand: &Operand<'m>,
+        change: &mut dyn FnMut(u64) -> u64,
+    ) -> Result<u64, Leave> {
+        let size = operand.parts[0].len + operand.parts[1].len;
+        match operand.is_one_host_page() {
+            Some((page, within, slot)) if page.is_atomic(within, size) => {
+                let page = *page;
+                if self.road == Road::Careful {
+                    self.attention |= self.code_map.note_store(slot, lines_of(within, size));
+                }
+                Ok(exchange_loop(&page, within, size, change))
+            }
+            Some(_) => self.update_split(operand, size, change),
+            None => self.update_plain(operand, size, change),
+        }
+    }
+
+    /// A locked operand that no host operation covers: the VMM's policy decides.
+    fn update_split(
+        &mut self,
+        operand: &Operand<'m>,
+        size: usize,
+        change: &mut dyn FnMut(u64) -> u64,
+    ) -> Result<u64, Leave> {
+        use crate::policy::SplitLock;
+        match self.split_lock {
+            SplitLock::Plain => self.update_plain(operand, size, change),
+            SplitLock::Stop => Err(Leave::Unimplemented(UnimplementedReason::SplitLock)),
+            SplitLock::AlignmentCheck => {
+                Err(crate::fault::Fault::new(crate::arch::vector::AC).into())
+            }
+        }
+    }
+
+    fn update_plain(
+        &mut self,
+        operand: &Operand<'m>,
+        size: usize,
+        change: &mut dyn FnMut(u64) -> u64,
+    ) -> Result<u64, Leave> {
+        let old = self.read_value(operand)?;
+        let new = change(old).to_le_bytes();
+        self.write_operand(operand, &new[..size.min(8)])?;
+        Ok(old)
+    }
+}
+
+/// What waits for the VMM.
+enum Stopped {
+    Mmio(u64, usize, Option<u64>),
+    Port(u16, u8, Option<u64>),
+}
+
+/// The largest naturally aligned piece of `len` bytes at `address`, at most 8 bytes.
+fn piece(address: u64, len: usize) -> usize {
+    let aligned = 1 << address.trailing_zeros().min(3);
+    let fits = 1 << len.ilog2().min(3);
+    aligned.min(fits)
+}
+
+fn exchange_loop(
+    page: &HostPage<'_>,
+    within: usize,
+    size: usize,
+    change: &mut dyn FnMut(u64) -> u64,
+) -> u64 {
+    fn go<W: Width>(page: &HostPage<'_>, within: usize, change: &mut dyn FnMut(u64) -> u64) -> u64 {
+        let mut seen = page.load::<W>(within);
+        loop {
+            let new = W::from_u64(change(seen.to_u64()));
+            let now = page.compare_exchange(within, seen, new);
+            if now == seen {
+                return seen.to_u64();
+            }
+            seen = now;
+        }
+    }
+    match size {
+        1 => go::<u8>(page, within, change),
+        2 => go::<u16>(page, within, change),
+        4 => go::<u32>(page, within, change),
+        _ => go::<u64>(page, within, change),
+    }
+}

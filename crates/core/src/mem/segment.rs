@@ -1,0 +1,250 @@
+//! Segmentation: limit and type checks, and loads of segment registers.
+
+use crate::arch::descriptor::{Attributes, Segment};
+use crate::arch::registers::SegReg;
+use crate::arch::vector;
+use crate::bus::Access;
+use crate::fault::Fault;
+use crate::machine::{Leave, Machine, Road, Step, Window};
+use crate::profile::Generation;
+
+/// The fault that a bad access through a segment register raises: #SS through SS, else #GP.
+fn segment_fault(seg: u8) -> Leave {
+    if seg == SegReg::Ss as u8 { Fault::SS.into() } else { Fault::GP.into() }
+}
+
+/// The offsets a segment offers, first and last; the manual's rule for both directions of growth
+/// (SDM vol. 3A, "Limit Checking").
+fn bounds(segment: &Segment) -> (u64, u64) {
+    if segment.attributes.is_expand_down() {
+        let top = if segment.attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
+        (u64::from(segment.limit) + 1, top)
+    } else {
+        (0, u64::from(segment.limit))
+    }
+}
+
+impl Machine<'_, '_> {
+    /// Checks an access of `size` bytes at `offset` and returns its linear address. `size` is at
+    /// least 1.
+    pub(crate) fn check_segment(
+        &mut self,
+        seg: u8,
+        offset: u64,
+        size: usize,
+        access: Access,
+    ) -> Result<u64, Leave> {
+        if self.cpu.is_64_bit_code() {
+            return self.check_flat(seg, offset, size);
+        }
+        let Some(segment) = self.cpu.seg.get(usize::from(seg)).copied() else {
+            return Err(Fault::UD.into());
+        };
+        let linear = segment.base.wrapping_add(offset) & self.linear_mask;
+        if self.profile.generation < Generation::I80286 {
+            // 8086: no limits; offsets wrap, which the operand's parts take care of.
+            self.open_window(seg, segment.base, true, true, 0xFFFF);
+            return Ok(linear);
+        }
+        let real = self.is_real();
+        let (readable, writable) = rights(segment.attributes, real);
+        let allowed = if access == Access::Write { writable } else { readable };
+        let (first, last) = bounds(&segment);
+        let end = offset + (size as u64 - 1);
+        if !allowed || offset < first || end > last {
+            return Err(segment_fault(seg));
+        }
+        if first == 0 {
+            self.open_window(seg, segment.base, readable, writable, last);
+        }
+        Ok(linear)
+    }
+
+    /// 64-bit code: no limits, only FS and GS have a base, and the whole range must be canonical.
+    fn check_flat(&mut self, seg: u8, offset: u64, size: usize) -> Result<u64, Leave> {
+        let base = match self.cpu.seg.get(usize::from(seg)) {
+            Some(segment) if seg >= SegReg::Fs as u8 => segment.base,
+            _ => 0,
+        };
+        let linear = base.wrapping_add(offset);
+        let end = linear.wrapping_add(size as u64 - 1);
+        if !is_canonical(linear) || !is_canonical(end) {
+            return Err(segment_fault(seg));
+        }
+        Ok(linear)
+    }
+
+    /// Lets the hot path use a segment that has just been checked.
+    fn open_window(&mut self, seg: u8, base: u64, readable: bool, writable: bool, last: u64) {
+        if self.road != Road::Block {
+            return;
+        }
+        if let Some(window) = self.windows.get_mut(usize::from(seg)) {
+            *window = Window {
+                base,
+                read_end: if readable { last + 1 } else { 0 },
+                write_end: if writable { last + 1 } else { 0 },
+            };
+        }
+    }
+
+    /// Loads DS, ES, FS, GS or SS, as MOV, POP and LDS do.
+    pub(crate) fn load_segment(&mut self, reg: SegReg, selector: u16) -> Step {
+        let segment = if self.is_real() {
+            real_segment(self.cpu.segment(reg), selector)
+        } else {
+            self.read_data_segment(reg, selector)?
+        };
+        self.commit_segment(reg, segment);
+        Ok(())
+    }
+
+    /// What a load of `selector` will leave in `reg`, with every check made, so that the load
+    /// itself cannot fail any more.
+    pub(crate) fn segment_for_load(
+        &mut self,
+        reg: SegReg,
+        selector: u16,
+    ) -> Result<Segment, Leave> {
+        if self.is_real() {
+            Ok(real_segment(self.cpu.segment(reg), selector))
+        } else {
+            self.read_data_segment(reg, selector)
+        }
+    }
+
+    /// Puts a segment in place.
+    pub(crate) fn commit_segment(&mut self, reg: SegReg, segment: Segment) {
+        *self.cpu.segment_mut(reg) = segment;
+        self.windows[reg as usize] = Window::default();
+        match reg {
+            SegReg::Ss => self.refresh_stack(),
+            SegReg::Cs => self.refresh_mode(),
+            _ => {}
+        }
+    }
+
+    /// The descriptor checks of a data or stack segment load (SDM vol. 2B, "MOV": the
+    /// exceptions of protected mode), in the manual's order. P is checked last.
+    fn read_data_segment(&mut self, reg: SegReg, selector: u16) -> Result<Segment, Leave> {
+        let gp = |code: u16| Leave::Fault(Fault::with_code(vector::GP, code & !3));
+        let cpl = self.cpu.cpl();
+        let rpl = (selector & 3) as u8;
+        if selector & !3 == 0 {
+            return self.null_segment(reg, selector, cpl);
+        }
+        let (linear, raw) = self.read_descriptor(selector)?;
+        let attributes = descriptor_attributes(raw);
+        let is_data = attributes.0 & 0x18 == 0x10;
+        let not_present = if reg == SegReg::Ss {
+            let writable = is_data && attributes.has_write_or_read();
+            if rpl != cpl || !writable || attributes.dpl() != cpl {
+                return Err(gp(selector));
+            }
+            vector::SS
+        } else {
+            let readable = attributes.0 & 0x10 != 0 && (is_data || attributes.has_write_or_read());
+            let conforming = attributes.is_code() && attributes.0 & 4 != 0;
+            let dpl = attributes.dpl();
+            if !readable || !conforming && (rpl > dpl || cpl > dpl) {
+                return Err(gp(selector));
+            }
+            vector::NP
+        };
+        if attributes.0 & 0x80 == 0 {
+            return Err(Fault::with_code(not_present, selector & !3).into());
+        }
+        self.set_accessed(linear, raw)?;
+        Ok(Segment {
+            selector,
+            base: descriptor_base(raw),
+            limit: descriptor_limit(raw),
+            attributes: Attributes(attributes.0 | 1),
+        })
+    }
+
+    /// A null selector: legal in DS, ES, FS, GS; in SS only in 64-bit code below CPL 3.
+    fn null_segment(&self, reg: SegReg, selector: u16, cpl: u8) -> Result<Segment, Leave> {
+        let stack = reg == SegReg::Ss;
+        let rpl = (selector & 3) as u8;
+        if stack && !(self.cpu.is_64_bit_code() && cpl < 3 && rpl == cpl) {
+            return Err(Fault::GP.into());
+        }
+        let dpl = if stack { u32::from(cpl) << 5 } else { 0 };
+        Ok(Segment {
+            selector,
+            base: 0,
+            limit: 0,
+            attributes: Attributes(Attributes::UNUSABLE | dpl),
+        })
+    }
+
+    /// Reads a descriptor from the GDT or LDT; returns its linear address too.
+    pub(crate) fn read_descriptor(&mut self, selector: u16) -> Result<(u64, u64), Leave> {
+        let fault = Leave::Fault(Fault::with_code(vector::GP, selector & !3));
+        let (base, limit) = if selector & 4 == 0 {
+            (self.cpu.gdtr.base, u32::from(self.cpu.gdtr.limit))
+        } else if self.cpu.ldtr.attributes.is_usable() && self.cpu.ldtr.selector & !3 != 0 {
+            (self.cpu.ldtr.base, self.cpu.ldtr.limit)
+        } else {
+            return Err(fault);
+        };
+        let offset = u32::from(selector & !7);
+        // Compared in 32 bits, so that a limit of FFFF does not wrap.
+        if offset + 7 > limit {
+            return Err(fault);
+        }
+        let linear = base.wrapping_add(u64::from(offset));
+        let mut raw = [0; 8];
+        self.read_linear(linear, &mut raw)?;
+        Ok((linear, u64::from_le_bytes(raw)))
+    }
+
+    /// Sets the accessed bit of a descriptor in memory if it is clear.
+    pub(crate) fn set_accessed(&mut self, linear: u64, raw: u64) -> Step {
+        if raw >> 40 & 1 != 0 {
+            return Ok(());
+        }
+        let at = linear.wrapping_add(5);
+        let operand = self.prepare_linear(at, 1, Access::Write)?;
+        self.update_locked(&operand, &mut |byte| byte | 1)?;
+        Ok(())
+    }
+}
+
+/// A segment register after a real-mode load: limit and attributes stay (big real mode).
+pub(crate) fn real_segment(old: &Segment, selector: u16) -> Segment {
+    Segment { selector, base: u64::from(selector) << 4, ..*old }
+}
+
+/// Whether a segment may be read and written. In real mode a code segment may be written if its
+/// type has bit 1.
+fn rights(attributes: Attributes, real: bool) -> (bool, bool) {
+    if !real && !attributes.is_usable() {
+        return (false, false);
+    }
+    let code = attributes.is_code();
+    let bit1 = attributes.has_write_or_read();
+    (!code || bit1, bit1 && (real || !code))
+}
+
+/// Is an address canonical with 48 bits?
+pub(crate) fn is_canonical(linear: u64) -> bool {
+    ((linear as i64) << 16 >> 16) as u64 == linear
+}
+
+/// The attributes of a descriptor, in the layout of [`Attributes`].
+pub(crate) fn descriptor_attributes(raw: u64) -> Attributes {
+    Attributes((raw >> 40) as u32 & 0xF0FF)
+}
+
+/// The base of a descriptor of a code or data segment.
+pub(crate) fn descriptor_base(raw: u64) -> u64 {
+    raw >> 16 & 0xFF_FFFF | raw >> 56 << 24
+}
+
+/// The limit of a descriptor in bytes.
+pub(crate) fn descriptor_limit(raw: u64) -> u32 {
+    let limit = (raw & 0xFFFF) as u32 | (raw >> 48 & 0xF) as u32 * 0x1_0000;
+    if raw >> 55 & 1 != 0 { limit << 12 | 0xFFF } else { limit }
+}

@@ -1,0 +1,50 @@
+//! Observation: hooks that cost nothing when absent, and counters.
+
+use crate::bus::{Access, Phys};
+use crate::fault::Fault;
+use crate::state::Cpu;
+
+/// Sees what the guest does, instruction by instruction. Given to
+/// [`Emulator::run_observed`](crate::Emulator::run_observed).
+pub trait Observer {
+    /// An instruction is about to execute; RIP is its own.
+    fn decoded(&mut self, cpu: &Cpu, bytes: &[u8]) {
+        let _ = (cpu, bytes);
+    }
+
+    /// A data access is being made.
+    fn access(&mut self, access: Access, address: Phys, bytes: &[u8]) {
+        let _ = (access, address, bytes);
+    }
+
+    /// An instruction has completed.
+    fn retired(&mut self, cpu: &Cpu) {
+        let _ = cpu;
+    }
+
+    /// An exception is about to be delivered.
+    fn fault(&mut self, cpu: &Cpu, fault: Fault) {
+        let _ = (cpu, fault);
+    }
+}
+
+/// What happened, for a VMM to export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Instructions completed.
+    pub instructions: u64,
+    /// Blocks decoded.
+    pub blocks_built: u64,
+    /// Blocks compared with memory and found unchanged.
+    pub blocks_proved: u64,
+    /// Blocks retired because the guest stored into them.
+    pub blocks_retired: u64,
+    /// Epochs begun.
+    pub epochs: u64,
+    /// Instructions executed alone with every access recorded: devices, code lines, odd pages.
+    pub careful: u64,
+    /// Exceptions raised.
+    pub faults: u64,
+    /// Events delivered, exceptions included.
+    pub events: u64,
+}

@@ -1,0 +1,53 @@
+//! What a VMM decides about the emulator's conduct.
+
+use crate::stop::Intercepted;
+
+/// A set of instructions that the VMM wants to see before they execute.
+///
+/// ```
+/// use realmode::{Intercepted, Intercepts};
+/// let set = Intercepts::NONE.with(Intercepted::Cpuid).with(Intercepted::Hlt);
+/// assert!(set.contains(Intercepted::Hlt));
+/// assert!(!set.contains(Intercepted::Invd));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Intercepts(u32);
+
+impl Intercepts {
+    /// Nothing is intercepted.
+    pub const NONE: Intercepts = Intercepts(0);
+
+    /// This set with one more.
+    pub const fn with(self, what: Intercepted) -> Intercepts {
+        Intercepts(self.0 | 1 << what as u32)
+    }
+
+    /// Is it in the set?
+    pub const fn contains(self, what: Intercepted) -> bool {
+        self.0 >> what as u32 & 1 != 0
+    }
+}
+
+/// What a locked access does that no atomic operation of the host covers: one that crosses an
+/// aligned 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SplitLock {
+    /// A read and a write, atomic only if no other processor runs.
+    #[default]
+    Plain,
+    /// `run` stops as `Unimplemented`, so that the VMM can pause the other processors.
+    Stop,
+    /// #AC, as with split-lock detection enabled.
+    AlignmentCheck,
+}
+
+/// Policies of an emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// Instructions that stop before they execute.
+    pub intercepts: Intercepts,
+    /// Exceptions that stop before they are delivered: bit n for vector n.
+    pub exceptions: u32,
+    /// Locked accesses that no host operation covers.
+    pub split_lock: SplitLock,
+}

@@ -1,0 +1,1 @@
+//! Tests of `isa/branch.rs` and its neighbours.

@@ -1,0 +1,1 @@
+//! Tests of `isa/far.rs` and its neighbours.

@@ -1,0 +1,1 @@
+//! Tests of `isa/mov.rs` and its neighbours.

@@ -1,0 +1,1 @@
+//! Tests of `isa/shift.rs` and its neighbours.

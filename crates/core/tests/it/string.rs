@@ -1,0 +1,1 @@
+//! Tests of `isa/string.rs` and its neighbours.

@@ -1,0 +1,1 @@
+//! Tests of `isa/system.rs` and its neighbours.
