@@ -11,16 +11,17 @@ use crate::mem::host::PAGE_SIZE;
 use crate::op::Op;
 
 /// Instructions a block holds at most.
-const OPS: usize = 12;
+const OPS: usize = 14;
 /// Bytes a block covers at most.
 const BYTES: usize = 64;
 
-/// One block of decoded instructions, 512 bytes. Memory for the cache is a slice of these; all
+/// One block of decoded instructions, 576 bytes: an odd number of host cache lines, so that the
+/// heads of neighbouring blocks spread over all sets of the host cache. Memory for the cache is a slice of these; all
 /// zero is empty.
 ///
 /// ```
 /// use realmode::{CacheLine, Emulator, Profile};
-/// let mut lines = vec![CacheLine::EMPTY; 128]; // 64 KiB
+/// let mut lines = vec![CacheLine::EMPTY; 128]; // 72 KiB
 /// let emulator = Emulator::new(&Profile::INTEL, &mut lines);
 /// # let _ = emulator;
 /// ```
@@ -47,7 +48,7 @@ pub struct CacheLine {
     ops: [Op; OPS],
 }
 
-const _: () = assert!(size_of::<CacheLine>() == 512);
+const _: () = assert!(size_of::<CacheLine>() == 576);
 
 impl core::fmt::Debug for CacheLine {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -141,17 +142,23 @@ impl<'m> Blocks<'m> {
         self.lines.is_empty()
     }
 
+    /// Where the block of a linear address lies.
     #[inline(always)]
-    fn index(&self, linear: u64) -> usize {
+    pub(crate) fn index(&self, linear: u64) -> usize {
         // Neighbouring blocks of one page, and equal offsets of distant pages, fall apart.
         (linear ^ linear >> 11) as usize & self.mask
     }
 
-    /// The block at `ip`, if it has been proved in this view.
+    /// Is the block at `index` that of `ip`, and proved in this view?
     #[inline(always)]
-    pub(crate) fn find(&self, linear: u64, ip: u64, view: u64) -> Option<&CacheLine> {
-        let line = self.lines.get(self.index(linear))?;
-        (line.view == view && line.ip == ip).then_some(line)
+    pub(crate) fn is_proved(&self, index: usize, ip: u64, view: u64) -> bool {
+        self.lines.get(index).is_some_and(|line| line.view == view && line.ip == ip)
+    }
+
+    /// The block at `index`.
+    #[inline(always)]
+    pub(crate) fn line(&self, index: usize) -> Option<&CacheLine> {
+        self.lines.get(index)
     }
 
     /// Proves the block that is there, or decodes a new one; tells whether it is new. `None` if not even one instruction

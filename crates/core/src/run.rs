@@ -317,7 +317,7 @@ impl Runner<'_, '_> {
         }
         loop {
             let mut alone = false;
-            if self.m.attention || self.m.observer.is_some() {
+            if self.m.attention {
                 match self.attend() {
                     Next::Go => {}
                     Next::Step => alone = true,
@@ -350,10 +350,11 @@ impl Runner<'_, '_> {
         }
         let rip = self.m.cpu.rip;
         let linear = self.m.cpu.segment(SegReg::Cs).base.wrapping_add(rip) & self.m.linear_mask;
-        if self.blocks.find(linear, rip, self.view).is_none() && !self.prepare_block(linear) {
+        let index = self.blocks.index(linear);
+        if !self.blocks.is_proved(index, rip, self.view) && !self.prepare_block(linear) {
             return Ran::NoBlock;
         }
-        let Some(line) = self.blocks.find(linear, rip, self.view) else {
+        let Some(line) = self.blocks.line(index) else {
             return Ran::NoBlock;
         };
         let ops = line.ops();
