@@ -188,6 +188,12 @@ impl Machine<'_, '_> {
         if self.cpu.cpl() > level { Err(Fault::GP.into()) } else { Ok(()) }
     }
 
+    /// MOV SS and POP SS: nothing is taken until after the next instruction.
+    pub(crate) fn cast_mov_ss(&mut self) {
+        self.casts.mov_ss = true;
+        self.attention = true;
+    }
+
     /// Lets the VMM see an instruction before it executes, if it asked to.
     #[inline]
     pub(crate) fn intercept(&self, what: Intercepted) -> Step {

@@ -650,6 +650,10 @@ impl Runner<'_, '_> {
                 return Next::Stop(Stop::Requested);
             }
             self.retire_code();
+            if self.m.casts.is_any() {
+                // The last instruction of a block cast a shadow.
+                self.m.cpu.shadow = core::mem::take(&mut self.m.casts);
+            }
             match self.m.boundary() {
                 Boundary::Run if self.m.observer.is_none() => {
                     self.m.attention = false;

@@ -65,7 +65,7 @@ fn load(m: &mut Machine<'_, '_>, reg: SegReg, selector: u16) -> Step {
     m.load_segment(reg, selector)?;
     if reg == SegReg::Ss {
         // SDM vol. 3A, "Masking Exceptions and Interrupts When Switching Stacks".
-        m.casts.mov_ss = true;
+        m.cast_mov_ss();
     }
     Ok(())
 }

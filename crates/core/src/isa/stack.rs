@@ -103,7 +103,7 @@ fn pop_s<const SEG: u8>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     m.set_stack_offset(m.stack_offset(i64::from(op.width)));
     m.commit_segment(reg, segment);
     if reg == SegReg::Ss {
-        m.casts.mov_ss = true;
+        m.cast_mov_ss();
     }
     Ok(())
 }
