@@ -1,4 +1,16 @@
 //! An x86 instruction emulator for virtual machine monitors.
+//!
+//! A VMM implements [`Bus`], owns a [`Cpu`], and calls [`Emulator::run`], which comes back with a
+//! [`Stop`]. The three kinds of failure are never mixed: a [`Fault`] belongs to the guest and is
+//! delivered inside `run`, a [`Stop`] is for the VMM to act on, an [`Error`] is misuse by the host.
+//!
+//! - Memory: [`Bus::prepare`] resolves a page once, to a [`HostPage`] or a device.
+//! - Devices that answer later: reply [`Reply::Pending`], get [`Stop::Mmio`] or [`Stop::Port`], call
+//!   [`Emulator::reply`], run again. What is in between is an [`InFlight`], which can be saved.
+//! - Caches: memory of the caller ([`CacheLine`]); dropping them changes nothing but time.
+//! - Decode alone, without an emulator: see [`Profile`] and [`CodeSize`].
+//!
+//! The core is `no_std`, takes no memory, and does not panic on any guest input.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(unsafe_code)]
 
@@ -40,3 +52,7 @@ pub use profile::{Generation, Profile, Vendor};
 pub use run::Emulator;
 pub use state::{Activity, Cpu, Fpu, Msrs, Pending, Shadow};
 pub use stop::{Direction, Intercepted, Request, Stop, Unimplemented, UnimplementedReason};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
