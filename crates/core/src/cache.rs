@@ -41,6 +41,8 @@ pub struct CacheLine {
     key: u32,
     /// The next block of its code-map slot, as an index plus one.
     next: u32,
+    /// The blocks that followed it last. Hints: proved by RIP and view where they lead to.
+    links: [u32; 2],
     slot: u16,
     count: u8,
     len: u8,
@@ -66,6 +68,7 @@ impl CacheLine {
         host: 0,
         key: 0,
         next: 0,
+        links: [0; 2],
         slot: 0,
         count: 0,
         len: 0,
@@ -159,6 +162,23 @@ impl<'m> Blocks<'m> {
     #[inline(always)]
     pub(crate) fn line(&self, index: usize) -> Option<&CacheLine> {
         self.lines.get(index)
+    }
+
+    /// The block that followed `from` at one of the last times, if it is the one wanted now.
+    #[inline(always)]
+    pub(crate) fn follow(&self, from: usize, ip: u64, view: u64) -> Option<usize> {
+        let [first, second] = self.lines.get(from)?.links;
+        if self.is_proved(first as usize, ip, view) {
+            return Some(first as usize);
+        }
+        self.is_proved(second as usize, ip, view).then_some(second as usize)
+    }
+
+    /// Remembers which block followed `from`.
+    pub(crate) fn link(&mut self, from: usize, to: usize) {
+        if let Some(line) = self.lines.get_mut(from) {
+            line.links = [to as u32, line.links[0]];
+        }
     }
 
     /// Proves the block that is there, or decodes a new one; tells whether it is new. `None` if not even one instruction

@@ -85,6 +85,8 @@ pub(crate) struct Machine<'r, 'm> {
     /// The highest RIP a branch may go to.
     pub(crate) ip_limit: u64,
     pub(crate) windows: [Window; 8],
+    /// What the slow half of a load has read.
+    pub(crate) loaded: u64,
     pub(crate) road: Road,
     /// Something may have to happen before the next instruction: see `run`.
     pub(crate) attention: bool,

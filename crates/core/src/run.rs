@@ -182,6 +182,7 @@ impl<'m> Emulator<'m> {
             stack_mask: 0,
             ip_limit: 0,
             windows: [Window::default(); 8],
+            loaded: 0,
             road: Road::Block,
             attention: true,
             view_stale: true,
@@ -207,6 +208,7 @@ impl<'m> Emulator<'m> {
             exceptions: self.policy.exceptions,
             fuel: budget,
             view: 0,
+            last: 0,
         };
         runner.m.refresh_mode();
         let stop = runner.run();
@@ -299,6 +301,8 @@ struct Runner<'r, 'm> {
     exceptions: u32,
     fuel: u64,
     view: u64,
+    /// The block that ran last, whose links are tried first.
+    last: usize,
 }
 
 /// An instruction on its way: the op and the bytes it came from.
@@ -350,10 +354,18 @@ impl Runner<'_, '_> {
         }
         let rip = self.m.cpu.rip;
         let linear = self.m.cpu.segment(SegReg::Cs).base.wrapping_add(rip) & self.m.linear_mask;
-        let index = self.blocks.index(linear);
-        if !self.blocks.is_proved(index, rip, self.view) && !self.prepare_block(linear) {
-            return Ran::NoBlock;
-        }
+        let index = match self.blocks.follow(self.last, rip, self.view) {
+            Some(index) => index,
+            None => {
+                let index = self.blocks.index(linear);
+                if !self.blocks.is_proved(index, rip, self.view) && !self.prepare_block(linear) {
+                    return Ran::NoBlock;
+                }
+                self.blocks.link(self.last, index);
+                index
+            }
+        };
+        self.last = index;
         let Some(line) = self.blocks.line(index) else {
             return Ran::NoBlock;
         };

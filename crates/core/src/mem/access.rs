@@ -89,7 +89,8 @@ impl<'m> Machine<'_, 'm> {
                 return Ok(entry.host.load(within as usize));
             }
         }
-        self.load_slow(seg, offset)
+        self.load_slow::<W>(seg, offset)?;
+        Ok(W::from_u64(self.loaded))
     }
 
     /// Stores to a segment.
@@ -135,6 +136,19 @@ impl<'m> Machine<'_, 'm> {
                 }
             }
         }
+        self.modify_slow(op, offset, change)
+    }
+
+    // The slow halves take and return registers only, so that the hot ones need no stack frame.
+
+    #[cold]
+    #[inline(never)]
+    fn modify_slow<W: Width>(
+        &mut self,
+        op: &Op,
+        offset: u64,
+        change: impl FnOnce(Flags, W) -> (W, Flags),
+    ) -> Step {
         let operand = self.prepare(op.seg, offset, W::BYTES, Access::Write)?;
         let old = self.read_value(&operand)?;
         let (value, flags) = change(self.flags, W::from_u64(old));
@@ -143,11 +157,13 @@ impl<'m> Machine<'_, 'm> {
         Ok(())
     }
 
+    /// Leaves the value in `loaded`.
     #[cold]
     #[inline(never)]
-    fn load_slow<W: Width>(&mut self, seg: u8, offset: u64) -> Result<W, Leave> {
+    fn load_slow<W: Width>(&mut self, seg: u8, offset: u64) -> Step {
         let operand = self.prepare(seg, offset, W::BYTES, Access::Read)?;
-        self.read_value(&operand).map(W::from_u64)
+        self.loaded = self.read_value(&operand)?;
+        Ok(())
     }
 
     #[cold]
