@@ -462,6 +462,7 @@ impl Decoder<'_> {
             Prefix::None => repeat == 0 && !self.prefixes.operand_size,
             Prefix::P66 => repeat == 0 && self.prefixes.operand_size,
             Prefix::F3 => repeat == 0xF3,
+            Prefix::OnlyF3 => repeat == 0xF3 && !self.prefixes.operand_size,
             Prefix::F2 => repeat == 0xF2,
             Prefix::NotRepeat => repeat == 0,
         };
@@ -491,7 +492,8 @@ impl Decoder<'_> {
             index: ZERO_SLOT,
             scale: 0,
             disp: 0,
-            segment: SegReg::Ds,
+            // Counts in the register form too: CLZERO and UMONITOR address through a register.
+            segment: self.prefixes.segment.unwrap_or(SegReg::Ds),
         };
         if mode == 3 {
             place.rm = rm | (self.prefixes.rex & REX_B) << 3;
@@ -641,7 +643,8 @@ impl Decoder<'_> {
     fn handler(&self, row: &'static Row, op: &Op, is_memory: bool) -> Handler {
         if self.prefixes.lock && !self.prefixes.is_vector {
             return match row.locked {
-                Some(handler) if is_memory => handler,
+                // AMD's LOCK MOV CR0 is the one legal LOCK without a memory operand.
+                Some(handler) if is_memory || row.plan.register_only => handler,
                 _ if self.context.profile.generation < Generation::I80386 => {
                     self.plain_handler(row, op, is_memory)
                 }

@@ -196,6 +196,13 @@ impl Machine<'_, '_> {
         self.attention = true;
     }
 
+    /// Sends an instruction that counts time, calls the bus or casts a shadow to the careful
+    /// road. It must be the first thing that changes anything.
+    #[inline]
+    pub(crate) fn require_careful(&self) -> Step {
+        if self.road == Road::Block { Err(Leave::Again) } else { Ok(()) }
+    }
+
     /// Lets the VMM see an instruction before it executes, if it asked to.
     #[inline]
     pub(crate) fn intercept(&self, what: Intercepted) -> Step {

@@ -156,6 +156,11 @@ features! {
     SKINIT = 109, place(EXT, Ecx, 12);
     LWP = 110, place(EXT, Ecx, 15);
     APX = 111, sub(7, 1, Edx, 21);
+    SGX = 112, place(7, Ebx, 2);
+    PCONFIG = 113, place(7, Edx, 18);
+    TSXLDTRK = 114, place(7, Edx, 16);
+    USER_MSR = 115, sub(7, 1, Edx, 15);
+    PBNDKB = 116, sub(7, 1, Ebx, 1);
 }
 
 /// What CPUID returns for one leaf.

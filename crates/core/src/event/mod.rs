@@ -3,6 +3,7 @@
 pub(crate) mod boundary;
 pub(crate) mod real;
 
+use crate::arch::control::DR7_GD;
 use crate::arch::vector;
 use crate::fault::Event;
 use crate::machine::{Leave, Machine, Step};
@@ -69,6 +70,8 @@ impl Machine<'_, '_> {
             Event::Exception(fault) if fault.vector == vector::PF => {
                 self.cpu.cr2 = self.fault_address;
             }
+            // SDM vol. 3B, "General-Detect": the handler may use the debug registers.
+            Event::Exception(fault) if fault.vector == vector::DB => self.cpu.dr7 &= !DR7_GD,
             _ => {}
         }
         Ok(())

@@ -14,6 +14,7 @@ pub(crate) mod flag;
 pub(crate) mod fpu;
 pub(crate) mod hint;
 pub(crate) mod mov;
+pub(crate) mod msr;
 pub(crate) mod muldiv;
 pub(crate) mod operand;
 pub(crate) mod port;
@@ -25,6 +26,7 @@ pub(crate) mod simd;
 pub(crate) mod stack;
 pub(crate) mod string;
 pub(crate) mod system;
+pub(crate) mod vmx;
 
 use crate::isa::row::{MAPS, NO_DIGIT, Row};
 
@@ -48,6 +50,8 @@ const FAMILIES: &[&[Row]] = &[
     port::ROWS,
     flag::ROWS,
     system::ROWS,
+    msr::ROWS,
+    vmx::ROWS,
     control::ROWS,
     protected::ROWS,
     fpu::ROWS,

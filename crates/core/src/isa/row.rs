@@ -73,6 +73,8 @@ pub enum Prefix {
     P66,
     /// F3 (the last of F2 and F3).
     F3,
+    /// F3 without 66.
+    OnlyF3,
     /// F2.
     F2,
     /// Neither F2 nor F3; 66 is the operand size.
