@@ -154,6 +154,11 @@ impl Flight {
         self.rewind();
     }
 
+    /// Has the instruction neither read nor written anything yet?
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.record.read_count == 0 && self.record.written == 0
+    }
+
     /// Goes back to the start of the record, to execute the instruction again.
     pub(crate) fn rewind(&mut self) {
         self.span_cursor = 0;

@@ -669,6 +669,7 @@ impl Runner<'_, '_> {
             match self.m.boundary() {
                 Boundary::Run if self.m.observer.is_none() => {
                     self.m.attention = false;
+                    self.m.stepping = false;
                     return Next::Go;
                 }
                 Boundary::Run | Boundary::Step => return Next::Step,

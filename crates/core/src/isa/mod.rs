@@ -19,6 +19,7 @@ pub(crate) mod muldiv;
 pub(crate) mod operand;
 pub(crate) mod port;
 pub(crate) mod protected;
+pub(crate) mod repeat;
 pub(crate) mod row;
 pub(crate) mod segment;
 pub(crate) mod shift;

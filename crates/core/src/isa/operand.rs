@@ -256,8 +256,9 @@ impl Plan {
             let operand = operands[i];
             plan.modrm |= operand.has_modrm();
             // The first operand decides the size: MOVZX Gv,Eb is not a byte instruction, but
-            // IN AL,Ib and MOV Eb,Gb are.
-            plan.byte |= i == 0 && operand.is_byte();
+            // IN AL,Ib and MOV Eb,Gb are. A port has no size: OUT Ib,AL is one too.
+            let decides = i == 0 || i == 1 && matches!(operands[0], O::Ib | O::Dx);
+            plan.byte |= decides && operand.is_byte();
             match operand {
                 O::Eb => plan.byte_rm = true,
                 O::Gb => plan.byte_reg = true,

@@ -45,7 +45,9 @@ pub(crate) struct Operand<'m> {
 }
 
 impl<'m> Operand<'m> {
-    fn is_one_host_page(&self) -> Option<(&HostPage<'m>, usize, u16)> {
+    /// The page, the offset in it and the slot of its code lines, if the operand is plain memory
+    /// in one page.
+    pub(crate) fn is_one_host_page(&self) -> Option<(&HostPage<'m>, usize, u16)> {
         match &self.parts {
             [Part { place: Place::Host { page, slot }, phys, .. }, Part { len: 0, .. }] => {
                 Some((page, *phys as usize % PAGE_SIZE, *slot))

@@ -5,4 +5,5 @@ pub(crate) mod code_map;
 pub(crate) mod fetch;
 pub mod host;
 pub(crate) mod segment;
+pub(crate) mod stretch;
 pub(crate) mod tlb;

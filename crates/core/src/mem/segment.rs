@@ -25,6 +25,17 @@ fn bounds(segment: &Segment) -> (u64, u64) {
 }
 
 impl Machine<'_, '_> {
+    /// The first and last offset that a segment offers.
+    pub(crate) fn offsets(&self, seg: u8) -> (u64, u64) {
+        if self.cpu.is_64_bit_code() {
+            return (0, u64::MAX);
+        }
+        if self.profile.generation < Generation::I80286 {
+            return (0, 0xFFFF);
+        }
+        self.cpu.seg.get(usize::from(seg)).map_or((0, 0), bounds)
+    }
+
     /// Checks an access of `size` bytes at `offset` and returns its linear address. `size` is at
     /// least 1.
     pub(crate) fn check_segment(
