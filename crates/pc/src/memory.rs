@@ -35,7 +35,7 @@ impl<'m> Memory<'m> {
         if len == 0 {
             return Err(Error::NoRam);
         }
-        if len % PAGE != 0 {
+        if !len.is_multiple_of(PAGE) {
             return Err(Error::RamNotPages { len });
         }
         if len > MAX_RAM {

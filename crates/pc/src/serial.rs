@@ -85,7 +85,7 @@ impl Serial {
     pub(crate) fn write(&mut self, register: u16, value: u8) -> Option<u8> {
         match register {
             0 if self.has_divisor_access() => {
-                self.divisor = self.divisor & 0xFF00 | u16::from(value)
+                self.divisor = self.divisor & 0xFF00 | u16::from(value);
             }
             1 if self.has_divisor_access() => {
                 self.divisor = self.divisor & 0x00FF | u16::from(value) << 8;
