@@ -577,7 +577,7 @@ log:    push    ax
 
 txt_title       db 'realmode                 a guest program in (big) real mode'
                 db '                demo', 0
-txt_foot        db 'The same as a log: COM1                            Power off: 2000h to'
+txt_foot        db 'The same as a log: COM1                          Power off: 2000h to'
                 db ' port 604h', 0
 txt_processor   db ' Processor ', 0
 txt_checks      db ' Checks ', 0
