@@ -9,6 +9,7 @@ mod picture;
 mod place;
 mod report;
 mod session;
+mod trace;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use arguments::{ImageAt, ScreenTo};
 use console::{Keep, Output};
 use files::OutputFile;
 use session::{Bounds, Finished};
+use trace::Trace;
 
 /// The guest that runs when none is named, and where it is loaded.
 const DEMO: &[u8] = include_bytes!("../../../testdata/guests/demo.bin");
@@ -86,6 +88,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     until: Option<String>,
 
+    /// Write one line an instruction to FILE: place, bytes, registers before it
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
     /// What to do with the screen at the end: text, png:FILE or none
     ///
     /// The default is text, if there is anything on the screen.
@@ -110,12 +116,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     let until = args.until.as_deref();
     let mut pc = Pc::new(&ram, Output::new(keep, until)).map_err(|error| error.to_string())?;
     let cpu = guest.load(&mut pc)?;
-    let png = open_png(args)?;
+    let (trace, png) = open_outputs(args)?;
+    let trace = trace.as_ref().map(Trace::begin).transpose()?;
 
     let mut lines = vec![CacheLine::EMPTY; LINES];
     let mut emulator = Emulator::new(&Profile::INTEL, &mut lines);
     let bounds = Bounds { limit: args.limit, until };
-    let finished = session::run(&mut emulator, &mut pc, cpu, &bounds)?;
+    let finished = session::run(&mut emulator, &mut pc, cpu, &bounds, trace)?;
 
     let exit_code = finished.outcome.exit_code(until.is_some());
     if let Some(png) = &png {
@@ -175,14 +182,18 @@ fn allocate(bytes: u64) -> Result<Box<[AtomicU8]>, String> {
         .ok_or_else(|| format!("the host has no {} MiB of memory to give", bytes / MIB))
 }
 
-fn open_png(args: &Args) -> Result<Option<OutputFile>, String> {
-    let Some(ScreenTo::Png(path)) = &args.screen else { return Ok(None) };
-    let inputs: Vec<&Path> = [args.image.as_ref().map(|image| &image.path), args.floppy.as_ref()]
-        .into_iter()
-        .flatten()
-        .map(PathBuf::as_path)
-        .collect();
-    OutputFile::open(path, &inputs).map(Some)
+/// The files of `--trace` and `--screen png:`, neither of them an input or the other.
+fn open_outputs(args: &Args) -> Result<(Option<OutputFile>, Option<OutputFile>), String> {
+    let mut taken: Vec<&Path> = Vec::new();
+    taken.extend(args.image.as_ref().map(|image| image.path.as_path()));
+    taken.extend(args.floppy.as_deref());
+    let trace = args.trace.as_deref().map(|path| OutputFile::open(path, &taken)).transpose()?;
+    taken.extend(args.trace.as_deref());
+    let png = match &args.screen {
+        Some(ScreenTo::Png(path)) => Some(OutputFile::open(path, &taken)?),
+        _ => None,
+    };
+    Ok((trace, png))
 }
 
 fn draw(pc: &Pc<'_, Output>, png: &OutputFile) -> Result<(), String> {

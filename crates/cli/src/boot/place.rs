@@ -66,10 +66,15 @@ impl Place {
         format!("{:04X}:{:04X}", self.cs, self.ip)
     }
 
-    /// `F4 EB FD`.
+    /// Its bytes as text.
     pub(super) fn hex(&self) -> String {
-        self.bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(" ")
+        hex(&self.bytes)
     }
+}
+
+/// `F4 EB FD`.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The bytes at a linear address, up to where memory ends. With paging on, the address is not
@@ -108,7 +113,7 @@ fn mode(cpu: &Cpu) -> &'static str {
 }
 
 /// The length and the text of the instruction that `bytes` start with.
-fn disassemble(_cpu: &Cpu, _bytes: &[u8]) -> Option<(usize, String)> {
+pub(super) fn disassemble(_cpu: &Cpu, _bytes: &[u8]) -> Option<(usize, String)> {
     None
 }
 

@@ -10,6 +10,7 @@ use realmode_pc::Pc;
 use super::console::Output;
 use super::outcome::Outcome;
 use super::picture;
+use super::trace::Trace;
 
 /// Instructions between two looks at the screen, the output and the clock. The first slices are
 /// short, so that a guest that strays into empty memory is found before IP reaches its end.
@@ -45,17 +46,22 @@ pub(super) fn run<'m>(
     pc: &mut Pc<'m, Output>,
     mut cpu: Cpu,
     bounds: &Bounds<'_>,
+    mut trace: Option<Trace<'_>>,
 ) -> Result<Finished, String> {
     let started = Instant::now();
     let mut progress = Progress { bar: None, started, at_line_start: true };
     // Slices alternate with single steps, which find an instruction that jumps to itself.
     let (mut slice, mut single) = (FIRST_SLICE, false);
     let outcome = loop {
-        let done = emulator.counters().retired;
+        let done = emulator.counters().instructions;
         let left = bounds.limit.map_or(u64::MAX, |limit| limit.saturating_sub(done));
         let budget = left.min(if single { 1 } else { slice });
         let before = cpu.clone();
-        let stop = emulator.run(&mut cpu, pc, budget).map_err(|error| error.to_string())?;
+        let stop = match &mut trace {
+            Some(trace) => emulator.run_observed(&mut cpu, pc, budget, trace),
+            None => emulator.run(&mut cpu, pc, budget),
+        };
+        let stop = stop.map_err(|error| error.to_string())?;
         progress.show(&pc.console_mut().take_fresh())?;
         if let Some(seen) = seen(pc, bounds.until) {
             break seen;
@@ -69,19 +75,20 @@ pub(super) fn run<'m>(
         if is_in_zeros(&cpu, pc) {
             break Outcome::EmptyMemory;
         }
-        if bounds.limit.is_some_and(|limit| emulator.counters().retired >= limit) {
-            break Outcome::Limit(emulator.counters().retired);
+        if bounds.limit.is_some_and(|limit| emulator.counters().instructions >= limit) {
+            break Outcome::Limit(emulator.counters().instructions);
         }
         single = !single;
         slice = LONGEST_SLICE.min(slice * 2);
-        progress.tick(emulator.counters().retired);
+        progress.tick(emulator.counters().instructions);
     };
     progress.clear();
+    trace.as_mut().map_or(Ok(()), Trace::flush)?;
     Ok(Finished {
         outcome,
         cpu,
         elapsed: started.elapsed(),
-        instructions: emulator.counters().retired,
+        instructions: emulator.counters().instructions,
         counters: counters(emulator),
     })
 }
@@ -124,8 +131,18 @@ fn is_in_zeros(cpu: &Cpu, pc: &Pc<'_, Output>) -> bool {
     cpu.is_real_mode() && (0..ZEROS).all(|i| pc.byte(Phys(at.wrapping_add(i))) == 0)
 }
 
+/// What the emulator counted, instructions apart.
 fn counters(emulator: &Emulator<'_>) -> Vec<(&'static str, u64)> {
-    vec![("instructions", emulator.counters().retired)]
+    let counters = emulator.counters();
+    vec![
+        ("blocks_built", counters.blocks_built),
+        ("blocks_proved", counters.blocks_proved),
+        ("blocks_retired", counters.blocks_retired),
+        ("epochs", counters.epochs),
+        ("careful", counters.careful),
+        ("faults", counters.faults),
+        ("events", counters.events),
+    ]
 }
 
 /// The guest's output, and a spinner when a run is long, on a terminal.

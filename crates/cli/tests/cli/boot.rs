@@ -83,6 +83,20 @@ fn a_limit_is_exact() {
 }
 
 #[test]
+fn a_trace_has_a_line_an_instruction() {
+    let trace = file("trace.txt", b"an older trace");
+    // mov cx, 3; loop $; hlt
+    let code = [0xB9, 0x03, 0x00, 0xE2, 0xFE, 0xF4];
+    boot("traced.bin", &code, &["--trace", &trace]).expect(4, &["idle"]);
+    let text = std::fs::read_to_string(&trace).expect("the trace was written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    assert!(lines[0].contains("1 0000:7C00 B9 03 00"), "{text}");
+    assert!(lines[3].contains("0000:7C03 E2 FE") && lines[3].contains("ecx=00000001"), "{text}");
+    assert!(lines[4].contains("0000:7C05 F4"), "{text}");
+}
+
+#[test]
 fn until_ends_a_run_that_would_idle_or_loop() {
     // mov dx, 3F8h; mov al, 'A'; out dx, al; inc al; out dx, al; hlt
     let code = [0xBA, 0xF8, 0x03, 0xB0, 0x41, 0xEE, 0xFE, 0xC0, 0xEE, 0xF4];

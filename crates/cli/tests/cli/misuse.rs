@@ -91,6 +91,7 @@ fn an_input_file_is_never_written() {
     let screen = format!("png:{input}");
     let image = format!("{input}@0000:7C00");
     realmode(&["boot", "--image", &image, "--screen", &screen]).expect(2, &["same file"]);
+    realmode(&["boot", "--image", &image, "--trace", &input]).expect(2, &["same file"]);
 
     let link = path("input-link.bin");
     let _ = fs::remove_file(&link);
