@@ -1,0 +1,138 @@
+//! The guest's output on its way to the user, watched for the text that `--until` names.
+
+use std::ops::ControlFlow;
+
+use realmode_pc::{Channel, Console};
+
+/// What is kept of each channel for `--json`; more is dropped, and said to be.
+const MOST_KEPT: usize = 16 << 20;
+
+/// Collects output between two slices of a run.
+pub(super) struct Output {
+    /// Not yet shown.
+    fresh: Vec<u8>,
+    serial: Stream,
+    debug: Stream,
+    keeps: bool,
+    until: Option<Vec<u8>>,
+    seen: Option<Channel>,
+}
+
+/// One channel.
+#[derive(Default)]
+struct Stream {
+    kept: Vec<u8>,
+    dropped: u64,
+    /// The last bytes, as many as the text awaited has.
+    tail: Vec<u8>,
+}
+
+/// Whether all output is kept until the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// For `--json`.
+    All,
+    /// It is shown as it comes.
+    Nothing,
+}
+
+impl Output {
+    pub(super) fn new(keep: Keep, until: Option<&str>) -> Output {
+        Output {
+            fresh: Vec::new(),
+            serial: Stream::default(),
+            debug: Stream::default(),
+            keeps: keep == Keep::All,
+            until: until.map(|text| text.as_bytes().to_vec()),
+            seen: None,
+        }
+    }
+
+    /// What came since the last call, unless it is kept.
+    pub(super) fn take_fresh(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// The channel that the text awaited appeared on.
+    pub(super) fn seen(&self) -> Option<Channel> {
+        self.seen
+    }
+
+    /// All that was kept of a channel, and how many bytes more there were.
+    pub(super) fn kept(&self, channel: Channel) -> (&[u8], u64) {
+        let stream = match channel {
+            Channel::Serial => &self.serial,
+            Channel::Debug => &self.debug,
+        };
+        (&stream.kept, stream.dropped)
+    }
+}
+
+impl Console for Output {
+    fn byte(&mut self, channel: Channel, byte: u8) -> ControlFlow<()> {
+        let stream = match channel {
+            Channel::Serial => &mut self.serial,
+            Channel::Debug => &mut self.debug,
+        };
+        if self.keeps {
+            stream.keep(byte);
+        } else {
+            self.fresh.push(byte);
+        }
+        match &self.until {
+            Some(text) if stream.completes(text, byte) => {
+                self.seen.get_or_insert(channel);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Stream {
+    fn keep(&mut self, byte: u8) {
+        if self.kept.len() < MOST_KEPT {
+            self.kept.push(byte);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Is `byte` the last of `text`?
+    fn completes(&mut self, text: &[u8], byte: u8) -> bool {
+        if self.tail.len() >= text.len() {
+            self.tail.remove(0);
+        }
+        self.tail.push(byte);
+        self.tail == text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(output: &mut Output, channel: Channel, text: &str) -> usize {
+        text.bytes().take_while(|byte| output.byte(channel, *byte).is_continue()).count()
+    }
+
+    #[test]
+    fn the_run_breaks_at_the_last_byte_of_the_text_awaited() {
+        let mut output = Output::new(Keep::Nothing, Some("aab"));
+        assert_eq!(send(&mut output, Channel::Serial, "xaaabyy"), 4);
+        assert_eq!(output.seen(), Some(Channel::Serial));
+        assert_eq!(output.take_fresh(), b"xaaab");
+        assert_eq!(output.take_fresh(), b"");
+    }
+
+    #[test]
+    fn a_text_split_over_two_channels_is_not_the_text() {
+        let mut output = Output::new(Keep::All, Some("ab"));
+        assert_eq!(send(&mut output, Channel::Serial, "a"), 1);
+        assert_eq!(send(&mut output, Channel::Debug, "b"), 1);
+        assert_eq!(output.seen(), None);
+        assert_eq!(send(&mut output, Channel::Serial, "b"), 0);
+        assert_eq!(output.kept(Channel::Serial), (b"ab".as_slice(), 0));
+        assert_eq!(output.kept(Channel::Debug), (b"b".as_slice(), 0));
+    }
+}

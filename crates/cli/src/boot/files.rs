@@ -1,0 +1,74 @@
+//! Files in and out: all that may be wrong with one is found before the guest starts, and no
+//! file that was named as input is ever opened for writing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Reads an input of at most `most` bytes; `what_holds` names what it has to fit into.
+pub(super) fn read(path: &Path, most: u64, what_holds: &str) -> Result<Vec<u8>, String> {
+    let shown = path.display();
+    let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
+    if fs::metadata(path).map_err(failed)?.is_dir() {
+        return Err(format!("cannot read {shown}: it is a directory"));
+    }
+    let mut bytes = Vec::new();
+    // A file may be endless, as /dev/zero is: one byte too many is enough to know.
+    File::open(path)
+        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    match bytes.len() as u64 {
+        0 => Err(format!("{shown} is empty")),
+        len if len > most => Err(format!("{shown} is larger than {what_holds}")),
+        _ => Ok(bytes),
+    }
+}
+
+/// A file that will be written; open from before the run on, changed only by `replace`.
+pub(super) struct OutputFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl OutputFile {
+    /// Opens or creates the file, and leaves what is in it. `others` are the files it must not
+    /// be the same as.
+    pub(super) fn open(path: &Path, others: &[&Path]) -> Result<OutputFile, String> {
+        let shown = path.display();
+        if path.is_dir() {
+            return Err(format!("cannot write {shown}: it is a directory"));
+        }
+        for other in others {
+            // An error means that one of the two does not exist, so they are not the same.
+            if same_file::is_same_file(path, other).unwrap_or(false) {
+                return Err(format!(
+                    "cannot write {shown}: it is the same file as {}",
+                    other.display()
+                ));
+            }
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| format!("cannot write {shown}: {error}"))?;
+        Ok(OutputFile { file, path: path.to_owned() })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Drops the old content and gives the file to write.
+    pub(super) fn replace(&self) -> Result<&File, String> {
+        let failed =
+            |error: std::io::Error| format!("cannot write {}: {error}", self.path.display());
+        // A pipe or a terminal has no length to set.
+        if self.file.metadata().map_err(failed)?.is_file() {
+            self.file.set_len(0).map_err(failed)?;
+        }
+        Ok(&self.file)
+    }
+}

@@ -1,0 +1,134 @@
+//! Where the processor is, in the words a report uses.
+
+use realmode::{Cpu, Phys, SegReg};
+use realmode_pc::{Console, Pc};
+
+const CR0_PG: u64 = 1 << 31;
+const HLT: u8 = 0xF4;
+/// The longest instruction.
+const MOST_BYTES: u64 = 15;
+
+/// An instruction that a report points at.
+pub(super) struct Place {
+    pub(super) cs: u16,
+    pub(super) ip: u64,
+    pub(super) mode: &'static str,
+    /// What lies there; empty if it cannot be told.
+    pub(super) bytes: Vec<u8>,
+    /// What it says, where it is an instruction.
+    pub(super) text: Option<String>,
+}
+
+impl Place {
+    /// Where `cpu` is now.
+    pub(super) fn of<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>) -> Place {
+        let cs = cpu.segment(SegReg::Cs);
+        Place::at(cpu, pc, cs.selector, cs.base, cpu.rip)
+    }
+
+    /// The HLT that `cpu` has just executed.
+    pub(super) fn of_halt<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>) -> Place {
+        let here = Place::of(cpu, pc);
+        let cs = cpu.segment(SegReg::Cs);
+        let before = Place::at(cpu, pc, cs.selector, cs.base, cpu.rip.wrapping_sub(1));
+        if before.bytes.first() == Some(&HLT) { before } else { here }
+    }
+
+    /// Who called the interrupt handler that `cpu` has just entered in real mode: the INT
+    /// instruction, or the instruction that raised the exception.
+    pub(super) fn of_caller<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, vector: u8) -> Place {
+        let ss = cpu.segment(SegReg::Ss);
+        let sp = cpu.gpr[realmode::Reg::Rsp] as u16;
+        let word = |offset: u16| {
+            let byte = |i| pc.byte(Phys(ss.base + u64::from(sp.wrapping_add(offset + i))));
+            u16::from_le_bytes([byte(0), byte(1)])
+        };
+        let (ip, cs) = (word(0), word(2));
+        let base = u64::from(cs) << 4;
+        let before = ip.wrapping_sub(2);
+        let code = [0, 1].map(|i| pc.byte(Phys(base + u64::from(before) + i)));
+        let ip = if code == [0xCD, vector] { before } else { ip };
+        Place::at(cpu, pc, cs, base, u64::from(ip))
+    }
+
+    fn at<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, cs: u16, base: u64, ip: u64) -> Place {
+        let mode = mode(cpu);
+        let bytes = bytes_at(cpu, pc, base.wrapping_add(ip));
+        let (bytes, text) = match disassemble(cpu, &bytes) {
+            Some((len, text)) => (bytes[..len.min(bytes.len())].to_vec(), Some(text)),
+            None => (bytes, None),
+        };
+        Place { cs, ip, mode, bytes, text }
+    }
+
+    /// `0000:7C00`.
+    pub(super) fn address(&self) -> String {
+        format!("{:04X}:{:04X}", self.cs, self.ip)
+    }
+
+    /// Its bytes as text.
+    pub(super) fn hex(&self) -> String {
+        hex(&self.bytes)
+    }
+}
+
+/// `F4 EB FD`.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(" ")
+}
+
+/// The bytes at a linear address, up to where memory ends. With paging on, the address is not
+/// where they lie.
+fn bytes_at<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, linear: u64) -> Vec<u8> {
+    if cpu.cr0 & CR0_PG != 0 {
+        return Vec::new();
+    }
+    (0..MOST_BYTES)
+        .map(|i| Phys(masked(cpu, linear.wrapping_add(i))))
+        .take_while(|at| pc.is_memory(*at))
+        .map(|at| pc.byte(at))
+        .collect()
+}
+
+fn masked(cpu: &Cpu, linear: u64) -> u64 {
+    let address = linear & 0xFFFF_FFFF;
+    if cpu.a20 { address } else { address & !(1 << 20) }
+}
+
+/// The mode by its usual name.
+fn mode(cpu: &Cpu) -> &'static str {
+    let is_big_code = cpu.segment(SegReg::Cs).attributes.is_big();
+    if cpu.is_real_mode() {
+        let is_big = is_big_code || cpu.seg.iter().any(|segment| segment.limit > 0xFFFF);
+        return if is_big { "big real mode" } else { "real mode" };
+    }
+    if cpu.is_virtual_8086() {
+        return "virtual-8086 mode";
+    }
+    match (cpu.is_64_bit_code(), is_big_code) {
+        (true, _) => "64-bit mode",
+        (false, true) => "32-bit protected mode",
+        (false, false) => "16-bit protected mode",
+    }
+}
+
+/// The length and the text of the instruction that `bytes` start with.
+pub(super) fn disassemble(_cpu: &Cpu, _bytes: &[u8]) -> Option<(usize, String)> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use realmode::Segment;
+
+    #[test]
+    fn a_limit_above_64_kib_is_big_real_mode() {
+        let mut cpu = Cpu::reset();
+        assert_eq!(mode(&cpu), "real mode");
+        *cpu.segment_mut(SegReg::Ds) = Segment::big_real(0);
+        assert_eq!(mode(&cpu), "big real mode");
+        cpu.cr0 |= 1;
+        assert_eq!(mode(&cpu), "16-bit protected mode");
+    }
+}

@@ -1,0 +1,130 @@
+//! How runs end.
+
+use crate::{Said, file, realmode};
+
+/// Boots `code` at 0000:7C00.
+fn boot(name: &str, code: &[u8], more: &[&str]) -> Said {
+    let image = format!("{}@0000:7C00", file(name, code));
+    realmode(&[&["boot", "--image", &image], more].concat())
+}
+
+#[test]
+fn a_value_written_to_port_501_becomes_the_exit_code() {
+    // mov dx, 501h; mov al, 3; out dx, al
+    let code = [0xBA, 0x01, 0x05, 0xB0, 0x03, 0xEE, 0xF4];
+    boot("exit.bin", &code, &[]).expect(7, &["port 501h", "value 0x3"]);
+}
+
+#[test]
+fn a_power_off_is_success_and_says_nothing() {
+    // mov dx, 604h; mov ax, 2000h; out dx, ax
+    let code = [0xBA, 0x04, 0x06, 0xB8, 0x00, 0x20, 0xEF, 0xF4];
+    let said = boot("off.bin", &code, &[]).expect(0, &[]);
+    assert_eq!((said.stdout, said.stderr), (String::new(), String::new()));
+}
+
+#[test]
+fn a_guest_in_hlt_is_idle_and_not_a_hang() {
+    boot("hlt.bin", &[0x90, 0xF4], &[]).expect(4, &["idle", "at 0000:7C01, real mode: F4"]);
+    boot("sti-hlt.bin", &[0xFB, 0xF4], &[]).expect(4, &["idle"]);
+}
+
+#[test]
+fn a_jump_to_itself_is_found() {
+    boot("loop.bin", &[0xEB, 0xFE], &[]).expect(8, &["jumps to itself", "0000:7C00", "EB FE"]);
+}
+
+#[test]
+fn a_bios_call_is_named_with_its_caller() {
+    let code = [0xB4, 0x02, 0xCD, 0x13, 0xF4];
+    boot("int13.bin", &code, &[]).expect(8, &["INT 13h", "no BIOS", "at 0000:7C02", "CD 13"]);
+}
+
+#[test]
+fn an_exception_without_a_handler_is_named_with_its_instruction() {
+    let code = [0x90, 0x0F, 0x0B];
+    boot("ud.bin", &code, &[]).expect(8, &["#UD", "at 0000:7C01", "0F 0B"]);
+    // xor cx, cx; div cx
+    boot("de.bin", &[0x31, 0xC9, 0xF7, 0xF1], &[]).expect(8, &["#DE", "at 0000:7C02", "F7 F1"]);
+}
+
+#[test]
+fn a_triple_fault_is_a_shutdown() {
+    // lidt [7C10h], whose limit is 0; int3
+    let mut code = [0; 32];
+    code[..6].copy_from_slice(&[0x0F, 0x01, 0x1E, 0x10, 0x7C, 0xCC]);
+    boot("triple.bin", &code, &[]).expect(8, &["shutdown", "at 0000:7C05"]);
+}
+
+#[test]
+fn a_guest_that_strays_into_zeros_or_out_of_memory_is_lost() {
+    boot("zeros.bin", &[0x90; 16], &[]).expect(8, &["nothing but zeros"]);
+    // jmp A000:0000
+    boot("nowhere.bin", &[0xEA, 0, 0, 0, 0xA0], &[]).expect(8, &["0xa0000", "A000:0000"]);
+}
+
+#[test]
+fn a_reset_is_reported() {
+    // mov al, 1; out 92h, al
+    boot("reset.bin", &[0xB0, 0x01, 0xE6, 0x92, 0xF4], &[]).expect(8, &["reset"]);
+}
+
+#[test]
+fn a_limit_is_exact() {
+    // inc ax; jmp back
+    let said = boot("endless.bin", &[0x40, 0xEB, 0xFD], &["--limit", "1001", "--json"]);
+    let said = said.expect(6, &[]);
+    let json: serde_json::Value = serde_json::from_str(&said.stdout).expect("one JSON object");
+    assert_eq!(json["result"], "limit");
+    assert_eq!(json["instructions"], 1001);
+    assert_eq!((&json["cs"], &json["ip"]), (&0.into(), &0x7C01.into()));
+    let said = boot("endless2.bin", &[0x40, 0xEB, 0xFD], &["--limit", "3M"]);
+    said.expect(6, &["limit reached: 3000000"]);
+}
+
+#[test]
+fn a_trace_has_a_line_an_instruction() {
+    let trace = file("trace.txt", b"an older trace");
+    // mov cx, 3; loop $; hlt
+    let code = [0xB9, 0x03, 0x00, 0xE2, 0xFE, 0xF4];
+    boot("traced.bin", &code, &["--trace", &trace]).expect(4, &["idle"]);
+    let text = std::fs::read_to_string(&trace).expect("the trace was written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 5, "{text}");
+    assert!(lines[0].contains("1 0000:7C00 B9 03 00"), "{text}");
+    assert!(lines[3].contains("0000:7C03 E2 FE") && lines[3].contains("ecx=00000001"), "{text}");
+    assert!(lines[4].contains("0000:7C05 F4"), "{text}");
+}
+
+#[test]
+fn until_ends_a_run_that_would_idle_or_loop() {
+    // mov dx, 3F8h; mov al, 'A'; out dx, al; inc al; out dx, al; hlt
+    let code = [0xBA, 0xF8, 0x03, 0xB0, 0x41, 0xEE, 0xFE, 0xC0, 0xEE, 0xF4];
+    let said = boot("serial.bin", &code, &["--until", "AB"]).expect(0, &[]);
+    assert_eq!(said.stdout, "AB");
+    boot("serial2.bin", &code, &["--until", "BA"]).expect(4, &["idle"]);
+    // mov ax, B800h; mov ds, ax; mov word [0], 0741h; jmp $
+    let code = [0xB8, 0x00, 0xB8, 0x8E, 0xD8, 0xC7, 0x06, 0, 0, 0x41, 0x07, 0xEB, 0xFE];
+    boot("screen.bin", &code, &["--until", "A"]).expect(0, &[]);
+}
+
+#[test]
+fn the_debug_ports_reach_stdout_as_com1_does() {
+    // in al, E9h; out E9h, al; mov dx, 402h; mov al, 'x'; out dx, al; hlt
+    let code = [0xE4, 0xE9, 0xE6, 0xE9, 0xBA, 0x02, 0x04, 0xB0, 0x78, 0xEE, 0xF4];
+    let said = boot("debug.bin", &code, &["--json"]).expect(4, &[]);
+    let json: serde_json::Value = serde_json::from_str(&said.stdout).expect("one JSON object");
+    assert_eq!(json["debug"], "\u{FFFD}x");
+    assert_eq!(json["serial"], "");
+}
+
+#[test]
+fn a_boot_sector_starts_with_dl_0_at_7c00() {
+    // call next; next: pop ax; out E9h, al; mov al, ah; out E9h, al; mov al, dl; out E9h, al; hlt
+    let code = [0xE8, 0, 0, 0x58, 0xE6, 0xE9, 0x88, 0xE0, 0xE6, 0xE9, 0x88, 0xD0, 0xE6, 0xE9, 0xF4];
+    let mut floppy = vec![0; 1_474_560];
+    floppy[..code.len()].copy_from_slice(&code);
+    floppy[510..512].copy_from_slice(&[0x55, 0xAA]);
+    let said = realmode(&["boot", "--floppy", &file("boot.img", &floppy)]).expect(4, &[]);
+    assert_eq!(said.stdout, "\u{3}|\0");
+}

@@ -1,0 +1,75 @@
+//! The demo guest: what a first user sees.
+
+use std::fs;
+use std::process::Command;
+
+use crate::{path, realmode};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/guests/demo.asm");
+const BINARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/guests/demo.bin");
+
+#[test]
+fn the_demo_passes_its_checks_and_ends_with_exit_code_0() {
+    let said = realmode(&["boot"]).expect(0, &[]);
+    assert!(said.stdout.contains("All checks passed.\r\n"), "{}", said.stdout);
+    assert!(!said.stdout.contains("FAILED"), "{}", said.stdout);
+    assert!(said.stdout.contains("╔══ Processor ══"), "the screen follows the log");
+    assert_eq!(said.stderr, "");
+}
+
+#[test]
+fn the_demo_finds_the_memory_it_is_given() {
+    for (memory, tested) in [("1", " 0"), ("2", " 1"), ("5", " 4"), ("80", "64")] {
+        let said = realmode(&["boot", "--memory", memory]).expect(0, &[]);
+        let line = said.stdout.lines().find(|line| line.contains("║  MiB filled and verified"));
+        let line = line.expect("the memory line is on the screen");
+        // Nothing is shown for none.
+        let number = format!(" {}   ok", if tested == " 0" { "  " } else { tested });
+        assert!(line.contains(&number), "--memory {memory}: {line}");
+    }
+}
+
+#[test]
+fn stats_and_json_tell_what_the_demo_cost() {
+    let said = realmode(&["boot", "--stats", "--screen", "none"]).expect(0, &["MIPS", "seconds"]);
+    assert!(!said.stdout.contains('╔'));
+    let said = realmode(&["boot", "--json"]).expect(0, &[]);
+    let json: serde_json::Value = serde_json::from_str(&said.stdout).expect("one JSON object");
+    assert_eq!(json["result"], "power-off");
+    assert_eq!(json["exit_code"], 0);
+    assert!(json["instructions"].as_u64().is_some_and(|count| count > 100_000));
+    assert!(json["serial"].as_str().is_some_and(|text| text.contains("demo guest")));
+    assert!(json["screen"][1].as_str().is_some_and(|row| row.contains("Processor")));
+}
+
+#[test]
+fn until_ends_the_demo_at_a_text_on_com1_or_on_the_screen() {
+    let said = realmode(&["boot", "--until", "12 factorial", "--screen", "none"]).expect(0, &[]);
+    assert!(said.stdout.ends_with("12 factorial"), "{}", said.stdout);
+    let said = realmode(&["boot", "--until", "Checks passed", "--json"]).expect(0, &[]);
+    assert!(said.stdout.contains("on the screen"), "{}", said.stdout);
+    realmode(&["boot", "--until", "never to be seen"]).expect(10, &["had not appeared"]);
+}
+
+#[test]
+fn the_screen_becomes_a_picture_in_place_of_an_older_one() {
+    let png = path("demo.png");
+    fs::write(&png, vec![0; 1 << 20]).expect("the target directory can be written");
+    realmode(&["boot", "--screen", &format!("png:{}", png.display())]).expect(0, &[]);
+    let bytes = fs::read(&png).expect("the picture was written");
+    assert!(bytes.starts_with(b"\x89PNG\r\n\x1a\n") && bytes.ends_with(b"IEND\xAEB`\x82"));
+    assert_eq!(bytes[16..24], [0, 0, 2, 0x80, 0, 0, 1, 0x90], "640 by 400");
+}
+
+#[test]
+fn the_committed_binary_is_what_its_source_assembles_to() {
+    let built = path("demo.bin");
+    let nasm = Command::new("nasm").args(["-f", "bin", "-o"]).arg(&built).arg(SOURCE).status();
+    let Ok(status) = nasm else {
+        eprintln!("skipped: nasm is not installed");
+        return;
+    };
+    assert!(status.success(), "nasm accepts {SOURCE}");
+    let same = fs::read(&built).expect("nasm wrote it") == fs::read(BINARY).expect("committed");
+    assert!(same, "demo.bin is stale: run testdata/guests/build.sh");
+}

@@ -1,0 +1,183 @@
+//! Physical memory: RAM with the holes a PC has below 1 MiB.
+//!
+//! The caller's bytes stand for physical memory from 0 up without a gap. Of the bytes a real PC
+//! hides beneath A0000h-FFFFFh, those from B8000h serve as text memory, and those of pages an
+//! image was loaded to serve as shadow RAM; the rest is never touched.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use realmode::{HostPage, PAGE_SIZE, Phys, Prepared};
+
+use crate::error::Error;
+use crate::screen::{Screen, TEXT_BASE};
+
+/// The most RAM: what lies above belongs to devices and the BIOS.
+pub const MAX_RAM: u64 = 0xC000_0000;
+
+const HOLE: u64 = 0xA_0000;
+const UPPER: u64 = 0xC_0000;
+const UPPER_END: u64 = 0x10_0000;
+const PAGE: u64 = PAGE_SIZE as u64;
+
+/// RAM and what of the space below 1 MiB is memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory<'m> {
+    ram: &'m [AtomicU8],
+    /// Bit i: the page at C0000h + 4096 * i is RAM.
+    shadow: u64,
+}
+
+const _: () = assert!((UPPER_END - UPPER) / PAGE == u64::BITS as u64);
+
+impl<'m> Memory<'m> {
+    pub(crate) fn new(ram: &'m [AtomicU8]) -> Result<Self, Error> {
+        let len = ram.len() as u64;
+        if len == 0 {
+            return Err(Error::NoRam);
+        }
+        if !len.is_multiple_of(PAGE) {
+            return Err(Error::RamNotPages { len });
+        }
+        if len > MAX_RAM {
+            return Err(Error::RamTooLarge { len, most: MAX_RAM });
+        }
+        Ok(Memory { ram, shadow: 0 })
+    }
+
+    /// What the page that starts at `page` is.
+    pub(crate) fn page(&self, page: Phys) -> Prepared<'m> {
+        if !self.is_memory(page) {
+            return Prepared::Unmapped;
+        }
+        let cells = usize::try_from(page.0)
+            .ok()
+            .and_then(|start| self.ram.get(start..start.checked_add(PAGE_SIZE)?));
+        match cells.map(HostPage::from_cells) {
+            Some(Ok(page)) => Prepared::Ram(page),
+            _ => Prepared::Unmapped,
+        }
+    }
+
+    /// Copies an image into memory. Pages from C0000h to FFFFFh become RAM by it.
+    pub(crate) fn load(&mut self, start: Phys, image: &[u8]) -> Result<(), Error> {
+        let (len, ram) = (image.len() as u64, self.ram.len() as u64);
+        if len == 0 {
+            return Err(Error::ImageEmpty);
+        }
+        let past_ram = Error::ImagePastRam { start: start.0, len, ram };
+        let end = start.0.checked_add(len).filter(|end| *end <= ram).ok_or(past_ram)?;
+        if start.0 < TEXT_BASE && end > HOLE {
+            return Err(Error::ImageInHole { start: start.0, len });
+        }
+        // `end` is within `ram`, so both fit a usize.
+        let cells = self.ram.get(start.0 as usize..end as usize).ok_or(past_ram)?;
+        for (cell, byte) in cells.iter().zip(image) {
+            cell.store(*byte, Ordering::Relaxed);
+        }
+        let (first, last) = (start.0.max(UPPER), end.min(UPPER_END));
+        for page in (first / PAGE..last.div_ceil(PAGE)).map(|page| page - UPPER / PAGE) {
+            self.shadow |= 1 << page;
+        }
+        Ok(())
+    }
+
+    /// The byte a load from `at` would read; all ones where there is no memory.
+    pub(crate) fn byte(&self, at: Phys) -> u8 {
+        let cell = usize::try_from(at.0).ok().and_then(|at| self.ram.get(at));
+        match cell {
+            Some(cell) if self.is_memory(at) => cell.load(Ordering::Relaxed),
+            _ => 0xFF,
+        }
+    }
+
+    /// Is there memory at `at`?
+    pub(crate) fn is_memory(&self, at: Phys) -> bool {
+        if at.0 >= self.ram.len() as u64 {
+            return false;
+        }
+        match at.0 {
+            HOLE..TEXT_BASE => false,
+            UPPER..UPPER_END => self.shadow >> ((at.0 - UPPER) / PAGE) & 1 != 0,
+            _ => true,
+        }
+    }
+
+    /// The text screen, or `None` where RAM ends before it.
+    pub(crate) fn screen(&self) -> Option<Screen<'m>> {
+        Screen::in_ram(self.ram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+
+    fn ram(pages: usize) -> Vec<AtomicU8> {
+        (0..pages * PAGE_SIZE).map(|_| AtomicU8::new(0)).collect()
+    }
+
+    fn is_ram(memory: &Memory<'_>, page: u64) -> bool {
+        matches!(memory.page(Phys(page)), Prepared::Ram(_))
+    }
+
+    #[test]
+    fn ram_must_be_whole_pages_and_at_least_one() {
+        let cells = ram(1);
+        assert_eq!(Memory::new(&[]).err(), Some(Error::NoRam));
+        assert_eq!(Memory::new(&cells[..100]).err(), Some(Error::RamNotPages { len: 100 }));
+        assert!(Memory::new(&cells).is_ok());
+    }
+
+    #[test]
+    fn the_video_and_rom_windows_are_holes_except_text_memory() {
+        let cells = ram(0x200);
+        let memory = Memory::new(&cells).expect("2 MiB of whole pages");
+        for (page, expected) in [
+            (0x0_0000, true),
+            (0x9_F000, true),
+            (0xA_0000, false),
+            (0xB_7000, false),
+            (0xB_8000, true),
+            (0xB_F000, true),
+            (0xC_0000, false),
+            (0xF_F000, false),
+            (0x10_0000, true),
+            (0x1F_F000, true),
+            (0x20_0000, false),
+            (0xFFFF_F000, false),
+            (u64::MAX - 0xFFF, false),
+        ] {
+            assert_eq!(is_ram(&memory, page), expected, "{page:#x}");
+        }
+    }
+
+    #[test]
+    fn pages_an_image_lies_in_become_ram_in_the_rom_window() {
+        let cells = ram(0x100);
+        let mut memory = Memory::new(&cells).expect("1 MiB of whole pages");
+        memory.load(Phys(0xF_FFF0), &[0xEA; 16]).expect("the last 16 bytes of 1 MiB");
+        assert!(is_ram(&memory, 0xF_F000) && !is_ram(&memory, 0xF_E000));
+        memory.load(Phys(0xC_0FFF), &[1, 2]).expect("two pages of the ROM window");
+        assert!(is_ram(&memory, 0xC_0000) && is_ram(&memory, 0xC_1000));
+        assert!(!is_ram(&memory, 0xC_2000));
+        assert_eq!((memory.byte(Phys(0xC_1000)), memory.byte(Phys(0xC_2000))), (2, 0xFF));
+    }
+
+    #[test]
+    fn an_image_outside_memory_is_refused_and_nothing_is_written() {
+        let cells = ram(0x100);
+        let mut memory = Memory::new(&cells).expect("1 MiB of whole pages");
+        assert_eq!(memory.load(Phys(0), &[]), Err(Error::ImageEmpty));
+        let past = |start, len| Err(Error::ImagePastRam { start, len, ram: 0x10_0000 });
+        assert_eq!(memory.load(Phys(0xF_FFFF), &[1, 2]), past(0xF_FFFF, 2));
+        assert_eq!(memory.load(Phys(u64::MAX), &[1, 2]), past(u64::MAX, 2));
+        let hole = |start, len| Err(Error::ImageInHole { start, len });
+        assert_eq!(memory.load(Phys(0x9_FFFF), &[1, 2]), hole(0x9_FFFF, 2));
+        assert_eq!(memory.load(Phys(0xB_7FFF), &[1, 2]), hole(0xB_7FFF, 2));
+        assert!(cells.iter().all(|cell| cell.load(Ordering::Relaxed) == 0));
+        assert_eq!(memory.load(Phys(0x9_FFFE), &[1, 2]), Ok(()));
+        assert_eq!(memory.load(Phys(0xB_8000), &[1, 2]), Ok(()));
+    }
+}
