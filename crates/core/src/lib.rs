@@ -48,7 +48,7 @@ pub use flight::{IN_FLIGHT_VERSION, InFlight, Span, Work};
 pub use mem::host::{HostPage, PAGE_SIZE};
 pub use observe::{Counters, Observer};
 pub use policy::{Intercepts, Policy, SplitLock};
-pub use profile::{Generation, Profile, Vendor};
+pub use profile::{Generation, Profile, UndefinedFlags, Vendor};
 pub use run::Emulator;
 pub use state::{Activity, Cpu, Fpu, Msrs, Pending, Shadow};
 pub use stop::{Direction, Intercepted, Request, Stop, Unimplemented, UnimplementedReason};

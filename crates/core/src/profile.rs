@@ -30,6 +30,19 @@ pub enum Vendor {
     Amd,
 }
 
+/// What happens to the arithmetic flags that the manuals leave undefined. They are a function of
+/// the operands on every processor, and there is software that depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UndefinedFlags {
+    /// As microcode leaves them that shifts and adds one bit at a time: the last step decides.
+    /// Measured on an 80286; taken for its neighbours up to the 80486.
+    Early,
+    /// Recent Intel cores, as published measurements describe them: the first step decides.
+    Intel,
+    /// Recent AMD cores, measured on family 19h.
+    Amd,
+}
+
 /// A processor model.
 ///
 /// ```
@@ -47,6 +60,8 @@ pub struct Profile {
     pub generation: Generation,
     /// Its maker.
     pub vendor: Vendor,
+    /// Flags that the manuals leave undefined.
+    pub undefined_flags: UndefinedFlags,
     /// What CPUID would report.
     pub features: Features,
     /// The longest instruction, prefixes included; 0 for no limit of its own (8086).
@@ -151,6 +166,7 @@ impl Profile {
         id: 1,
         generation: Generation::I8086,
         vendor: Vendor::Intel,
+        undefined_flags: UndefinedFlags::Early,
         features: Features::X87,
         max_length: 0,
         flags_set: 0xF002,
@@ -167,6 +183,7 @@ impl Profile {
         id: 2,
         generation: Generation::I80286,
         vendor: Vendor::Intel,
+        undefined_flags: UndefinedFlags::Early,
         features: Features::X87,
         max_length: 10,
         flags_set: 0x2,
@@ -184,6 +201,7 @@ impl Profile {
         id: 3,
         generation: Generation::I80386,
         vendor: Vendor::Intel,
+        undefined_flags: UndefinedFlags::Early,
         features: Features::X87,
         max_length: 15,
         flags_set: 0x2,
@@ -200,6 +218,7 @@ impl Profile {
         id: 4,
         generation: Generation::I80486,
         vendor: Vendor::Intel,
+        undefined_flags: UndefinedFlags::Early,
         features: Features::X87,
         max_length: 15,
         flags_set: 0x2,
@@ -216,6 +235,7 @@ impl Profile {
         id: 5,
         generation: Generation::Modern,
         vendor: Vendor::Intel,
+        undefined_flags: UndefinedFlags::Intel,
         features: MODERN_BOTH
             .union(Features::CLDEMOTE)
             .union(Features::MOVDIRI)
@@ -239,6 +259,7 @@ impl Profile {
         id: 6,
         generation: Generation::Modern,
         vendor: Vendor::Amd,
+        undefined_flags: UndefinedFlags::Amd,
         features: MODERN_BOTH
             .union(Features::CR8_LEGACY)
             .union(Features::SSE4A)

@@ -1,10 +1,15 @@
 //! The one integration binary of the core: whole instructions through the public API.
 #![allow(missing_docs, unreachable_pub)]
 
+#[macro_use]
+mod native;
+
 mod guest;
 
 mod alu;
+mod bits;
 mod branch;
+mod exchange;
 mod far;
 mod mov;
 mod shift;
