@@ -7,7 +7,7 @@ use crate::arch::registers::{Reg, SegReg};
 use crate::bus::Access;
 use crate::isa::operand::Operand::{Ev, Iw, Jb, Jz};
 use crate::isa::row::{Exec, Row, Size64, one, sized, two};
-use crate::machine::{Leave, Machine, Road, Step};
+use crate::machine::{Machine, Road, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
 use crate::width::Width;

@@ -9,7 +9,7 @@ use crate::profile::Generation;
 /// An opcode map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Map {
+pub(crate) enum Map {
     /// One-byte opcodes.
     One = 0,
     /// 0F.
@@ -51,7 +51,7 @@ pub(crate) const MAPS: usize = 17;
 
 /// What ModRM.mod must say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// Register or memory.
     Any,
     /// Memory: mod is not 3.
@@ -64,7 +64,7 @@ pub enum Form {
 
 /// The mandatory prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prefix {
+pub(crate) enum Prefix {
     /// None is mandatory; 66 is the operand size, F2 and F3 are ignored or repeat.
     Any,
     /// No 66, F2 or F3.
@@ -83,7 +83,7 @@ pub enum Prefix {
 
 /// Modes in which a row exists; elsewhere it is #UD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Modes {
+pub(crate) enum Modes {
     /// Everywhere.
     All,
     /// Not in 64-bit code.
@@ -98,7 +98,7 @@ pub enum Modes {
 
 /// How the operand size is found in 64-bit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size64 {
+pub(crate) enum Size64 {
     /// 32 bits, 64 with REX.W.
     Normal,
     /// 64 bits, 16 with 66 (PUSH, POP).
@@ -109,7 +109,7 @@ pub enum Size64 {
 
 /// What a row does to the arithmetic flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub(crate) struct Effect {
     /// Flags it defines, as an RFLAGS mask.
     pub changes: u64,
     /// Flags it leaves undefined.
@@ -117,11 +117,11 @@ pub struct Effect {
 }
 
 /// No flag changes.
-pub const KEEPS: Effect = Effect { changes: 0, undefined: 0 };
+pub(crate) const KEEPS: Effect = Effect { changes: 0, undefined: 0 };
 
 /// Traits of a row that the dispatcher or the proofs ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traits(pub(crate) u8);
+pub(crate) struct Traits(pub(crate) u8);
 
 impl Traits {
     /// The block ends after it: control transfers, mode changes, ports, anything rare.
@@ -181,7 +181,7 @@ pub(crate) struct Row {
 
 /// What a VEX, EVEX or XOP row requires of L and W.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vector {
+pub(crate) struct Vector {
     /// Bit i: length 128 << i is defined.
     pub lengths: u8,
     /// Bit 0: W = 0 is defined; bit 1: W = 1.
@@ -190,7 +190,7 @@ pub struct Vector {
 
 impl Vector {
     /// Any length, any W.
-    pub const ANY: Vector = Vector { lengths: 7, w: 3 };
+    pub(crate) const ANY: Vector = Vector { lengths: 7, w: 3 };
 }
 
 /// No ModRM.reg digit.

@@ -3,7 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod code_map;
 pub(crate) mod fetch;
-pub mod host;
+pub(crate) mod host;
 pub(crate) mod segment;
 pub(crate) mod stretch;
 pub(crate) mod tlb;
