@@ -193,8 +193,8 @@ fn take_prefixes(
                 prefixes.rex = 0;
                 continue;
             }
-            // 8086: F1 is F0 again.
-            0xF1 if context.profile.generation == Generation::I8086 => {
+            // 8086: F1 is F0 again; a 286 takes it for a prefix too. INT1 came with the 386.
+            0xF1 if !has_32 => {
                 prefixes.lock = true;
                 continue;
             }

@@ -160,14 +160,14 @@ const MODERN_BOTH: Features = Features::X87
 const FLAGS_MODERN: u64 = FLAGS_386 | rflags::AC | rflags::VIF | rflags::VIP | rflags::ID;
 
 impl Profile {
-    /// 8086: everything wraps, no #UD, no instruction length limit.
+    /// 8086 without a coprocessor: everything wraps, no #UD, no instruction length limit.
     pub const I8086: Profile = Profile {
         name: "8086",
         id: 1,
         generation: Generation::I8086,
         vendor: Vendor::Intel,
         undefined_flags: UndefinedFlags::Early,
-        features: Features::X87,
+        features: Features::empty(),
         max_length: 0,
         flags_set: 0xF002,
         flags_exist: rflags::ARITH | rflags::TF | rflags::IF | rflags::DF,
@@ -177,14 +177,15 @@ impl Profile {
         brand: &[0; 48],
     };
 
-    /// 80286: limits are checked, ten bytes an instruction, FLAGS 12..15 clear in real mode.
+    /// 80286 without a coprocessor: limits are checked, ten bytes an instruction, FLAGS 12..15
+    /// clear in real mode.
     pub const I80286: Profile = Profile {
         name: "286",
         id: 2,
         generation: Generation::I80286,
         vendor: Vendor::Intel,
         undefined_flags: UndefinedFlags::Early,
-        features: Features::X87,
+        features: Features::empty(),
         max_length: 10,
         flags_set: 0x2,
         // IOPL and NT exist in protected mode only; `flags_exist` is what real mode can set.

@@ -79,7 +79,6 @@ impl Machine<'_, '_> {
 
     /// INT n, INT3, INTO, INT1: as an event whose frame saves the next instruction. A fault in it
     /// is a fault of the instruction.
-    #[allow(dead_code)] // the control-flow family calls it
     pub(crate) fn deliver_software(&mut self, vector: u8) -> Step {
         if !self.cpu.is_real_mode() {
             return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
