@@ -6,7 +6,11 @@ mod builder;
 mod damage;
 #[path = "moo/directory.rs"]
 mod directory;
+#[path = "moo/pools.rs"]
+mod pools;
 #[path = "moo/reading.rs"]
 mod reading;
+#[path = "moo/running.rs"]
+mod running;
 #[path = "moo/suites.rs"]
 mod suites;
