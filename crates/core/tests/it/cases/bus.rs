@@ -62,7 +62,8 @@ pub struct CaseBus<'m> {
 impl<'m> CaseBus<'m> {
     pub fn new(arena: &'m Arena, image: &'m Image, pages: &[Page]) -> CaseBus<'m> {
         let mut device = Image::new();
-        for page in pages {
+        for page in pages.iter().filter(|page| page.kind == PageKind::Device) {
+            device.extend(image.get_key_value(&page.start));
             put(&mut device, page.start, &page.bytes);
         }
         CaseBus {

@@ -93,7 +93,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Case>, Malformed> {
             continue;
         }
         let (keyword, rest) = said.split_once(char::is_whitespace).unwrap_or((said, ""));
-        let place = format!("{name}:{line_number}");
+        let (rest, place) = (rest.trim(), format!("{name}:{line_number}"));
         let result = match (keyword, &mut draft) {
             ("case", _) => {
                 if let Some(done) = draft.take() {
