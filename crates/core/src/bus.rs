@@ -144,9 +144,10 @@ pub trait Bus<'m> {
         Reply::Ready(0)
     }
 
-    /// REP INS: fill `data` with elements of `size` bytes. Returns how many bytes were read
-    /// before the port had to wait; fewer than asked is fine, none means `Pending`.
-    /// A device FIFO can override this to answer a block at once.
+    /// REP INS: fill `data` with elements of `size` bytes at once, as a device with a FIFO can.
+    /// Returns how many bytes it has read, whole elements; fewer than asked is fine. With none,
+    /// which is the default, each element is asked of [`port_in`](Bus::port_in), so that it can
+    /// wait or fault; nothing may have been taken from the device then.
     fn port_in_string(
         &mut self,
         port: u16,
@@ -154,19 +155,12 @@ pub trait Bus<'m> {
         data: &mut [u8],
         control: &mut Control,
     ) -> usize {
-        let mut done = 0;
-        for element in data.chunks_exact_mut(usize::from(size)) {
-            let Reply::Ready(value) = self.port_in(port, size, control) else { break };
-            element.copy_from_slice(&value.to_le_bytes()[..usize::from(size)]);
-            done += usize::from(size);
-            if control.is_pending() {
-                break;
-            }
-        }
-        done
+        let _ = (port, size, data, control);
+        0
     }
 
-    /// REP OUTS: takes elements of `size` bytes from `data`. Returns how many bytes were taken.
+    /// REP OUTS: take elements of `size` bytes from `data` at once. Returns how many bytes it has
+    /// taken, whole elements; none, the default, leaves them to [`port_out`](Bus::port_out).
     fn port_out_string(
         &mut self,
         port: u16,
@@ -174,18 +168,8 @@ pub trait Bus<'m> {
         data: &[u8],
         control: &mut Control,
     ) -> usize {
-        let mut done = 0;
-        for element in data.chunks_exact(usize::from(size)) {
-            let mut word = [0; 8];
-            word[..element.len()].copy_from_slice(element);
-            let value = u64::from_le_bytes(word);
-            let Reply::Ready(_) = self.port_out(port, size, value, control) else { break };
-            done += usize::from(size);
-            if control.is_pending() {
-                break;
-            }
-        }
-        done
+        let _ = (port, size, data, control);
+        0
     }
 
     /// The interrupt controller's vector. Called once, when the interrupt is delivered.

@@ -196,6 +196,10 @@ impl Flight {
 
     /// Records bytes that were read.
     pub(crate) fn note_read(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            // All of it was replayed: what the record holds beyond is still to be read again.
+            return;
+        }
         let from = usize::from(self.record.read_count);
         match self.record.reads.get_mut(from..from + bytes.len()) {
             Some(place) => {

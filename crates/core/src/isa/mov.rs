@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::isa::operand::Operand::{
     Al, Eb, Ed, Ev, Ew, Gb, Gv, Gy, Ib, Iv, Iz, M, Mdq, Mv, My, Ob, Ov, Rax, Zb, Zv,
 };
-use crate::isa::row::{Exec, Map, Modes, Prefix, Row, by_width, one, row, sized, two};
+use crate::isa::row::{Exec, Map, Modes, Prefix, Row, one, row, sized, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
@@ -169,10 +169,9 @@ fn movbe_store<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     m.store(op, value)
 }
 
-/// MOVNTI, MOVDIRI: a plain store here, since nothing above sees caching.
-fn store_direct(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    by_width!(m_r)(m, op)
-}
+/// MOVNTI, MOVDIRI: plain stores here, since nothing above sees caching. Never of 16 bits, not
+/// even in 16-bit code.
+const DIRECT: Exec = Exec::Sizes(&[m_r::<u32> as Handler, m_r::<u32>, m_r::<u64>]);
 
 /// MOVDIR64B: 64 bytes to ES:reg, which must be aligned to 64.
 fn movdir64b(m: &mut Machine<'_, '_>, op: &Op) -> Step {
@@ -239,11 +238,11 @@ pub(crate) const ROWS: &[Row] = &[
         .prefix(Prefix::NotRepeat)
         .needs(Features::MOVBE)
         .exec(Exec::Sizes(&sized!(movbe_store))),
-    two("MOVNTI", 0xC3, &[My, Gy]).prefix(Prefix::None).needs(Features::SSE2).handler(store_direct),
+    two("MOVNTI", 0xC3, &[My, Gy]).prefix(Prefix::None).needs(Features::SSE2).exec(DIRECT),
     row(Map::M0F38, "MOVDIRI", 0xF9, &[My, Gy])
         .prefix(Prefix::None)
         .needs(Features::MOVDIRI)
-        .handler(store_direct),
+        .exec(DIRECT),
     row(Map::M0F38, "MOVDIR64B", 0xF8, &[Gv, Mdq])
         .prefix(Prefix::P66)
         .needs(Features::MOVDIR64B)
