@@ -212,8 +212,12 @@ impl<'m> Emulator<'m> {
         };
         runner.m.refresh_mode();
         let stop = runner.run();
+        // What a callback asked for must not be lost with this call: a page that it withdrew may
+        // be gone as soon as `run` has returned.
+        runner.apply_control();
         runner.m.settle_flags();
         runner.counters.instructions = runner.m.control.retired;
+        runner.counters.spent += budget - runner.fuel;
         Ok(stop)
     }
 
@@ -806,11 +810,13 @@ impl Runner<'_, '_> {
         if !self.m.flight.record.answered {
             return Some(self.held_stop());
         }
-        if self.fuel == 0 {
+        let work = self.m.flight.record.work;
+        // The delivery of an event costs nothing, as without the wait.
+        if self.fuel == 0 && matches!(work, Work::Instruction { .. }) {
             return Some(Stop::Budget);
         }
         self.m.flight.is_held = false;
-        match self.m.flight.record.work {
+        match work {
             Work::Event(event) => self.deliver(event, true),
             Work::Instruction { bytes, len } => {
                 let context = context(self.m.cpu, self.m.profile);
