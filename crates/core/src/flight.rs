@@ -196,6 +196,10 @@ impl Flight {
 
     /// Records bytes that were read.
     pub(crate) fn note_read(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            // Everything came from the record; what is left of it belongs to later reads.
+            return;
+        }
         let from = usize::from(self.record.read_count);
         match self.record.reads.get_mut(from..from + bytes.len()) {
             Some(place) => {

@@ -1,6 +1,6 @@
 //! Tests of what waits for a device: the restart record, and callbacks that ask for something.
 
-use crate::guest::{CODE, DEVICE, Guest, TestBus};
+use crate::guest::{CODE, DEVICE, Guest, Seen, TestBus};
 use realmode::*;
 
 /// A bus whose device also asks something of the emulator.
@@ -97,4 +97,24 @@ fn the_budget_that_was_used_is_counted() {
     assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 2), Ok(Stop::Budget));
     assert_eq!(emulator.counters().spent, 2);
     assert_eq!(emulator.counters().instructions, 1);
+}
+
+#[test]
+fn an_operand_read_before_a_request_is_not_read_twice() {
+    // enter 0, 3 copies two frame pointers: the first from memory, the second from the device,
+    // and pushes each.
+    let mut guest = Guest::new(&[0xC8, 0, 0, 3]);
+    guest.cpu.seg[SegReg::Ss as usize] = Segment::real((DEVICE >> 4) as u16);
+    guest.cpu.gpr[Reg::Rsp] = 0x100;
+    guest.cpu.gpr[Reg::Rbp] = 0x1002;
+    guest.bus.pending = true;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    let mut requests = 0;
+    while let Ok(Stop::Mmio(_)) = emulator.run(&mut guest.cpu, &mut guest.bus, 1) {
+        requests += 1;
+        assert!(requests < 20);
+        emulator.reply(0).unwrap();
+    }
+    let reads = guest.bus.seen.iter().filter(|seen| matches!(seen, Seen::Read(..))).count();
+    assert_eq!((reads, guest.cpu.rip), (1, CODE + 4));
 }
