@@ -8,6 +8,7 @@ mod guest;
 
 mod alu;
 mod bits;
+mod blocks;
 mod branch;
 mod exchange;
 mod far;
