@@ -1,2 +1,26 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: `cargo xtask tidy` and `cargo xtask random-steps`.
+#![forbid(unsafe_code)]
+
+mod random_steps;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+  random-steps [--count N] [--seed S] [--jobs J] [--failures N]   run random cases
+  random-steps --seed S --index I [--quiet]                       replay one of them";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.split_first() {
+        Some((command, rest)) if command == "random-steps" => random_steps::main(rest),
+        _ => Err(USAGE.into()),
+    };
+    match result {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}

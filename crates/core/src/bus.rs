@@ -52,7 +52,7 @@ pub enum Reply {
 }
 
 /// What a callback may ask of the emulator. It takes effect at the next instruction, or at the
-/// next iteration of a REP.
+/// next iteration of a REP, and before `run` returns, also if an instruction stays in flight.
 #[derive(Debug, Default)]
 pub struct Control {
     pub(crate) withdrawn: Option<(Phys, u64)>,
@@ -76,7 +76,8 @@ impl Control {
         self.withdrawn = Some((Phys(low), high - low));
     }
 
-    /// `run` returns [`Stop::Requested`](crate::Stop::Requested) at the next boundary.
+    /// `run` returns [`Stop::Requested`](crate::Stop::Requested) at the next boundary, unless it
+    /// returns for another reason first.
     pub fn stop(&mut self) {
         self.stop = true;
     }

@@ -197,7 +197,7 @@ impl Flight {
     /// Records bytes that were read.
     pub(crate) fn note_read(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
-            // All of it was replayed: what the record holds beyond is still to be read again.
+            // Everything came from the record; what is left of it belongs to later reads.
             return;
         }
         let from = usize::from(self.record.read_count);

@@ -84,6 +84,8 @@ pub(crate) struct Machine<'r, 'm> {
     pub(crate) stack_mask: u64,
     /// The highest RIP a branch may go to.
     pub(crate) ip_limit: u64,
+    /// Linear address of offset 0 of the code: CS base, or 0 in 64-bit code.
+    pub(crate) code_base: u64,
     pub(crate) windows: [Window; 8],
     /// What the slow half of a load has read.
     pub(crate) loaded: u64,
@@ -157,10 +159,14 @@ impl Machine<'_, '_> {
 
     /// Derives what CS decides, and makes the dispatcher look blocks up anew.
     pub(crate) fn refresh_code(&mut self) {
-        self.ip_limit = if self.cpu.is_64_bit_code() {
-            0x7FFF_FFFF_FFFF
+        let cs = self.cpu.segment(SegReg::Cs);
+        (self.code_base, self.ip_limit) = if self.cpu.is_64_bit_code() {
+            (0, 0x7FFF_FFFF_FFFF)
+        } else if self.profile.generation < Generation::I80286 {
+            // 8086: no limits.
+            (cs.base, 0xFFFF)
         } else {
-            u64::from(self.cpu.segment(SegReg::Cs).limit)
+            (cs.base, u64::from(cs.limit))
         };
         self.windows[SegReg::Cs as usize] = Window::default();
         self.view_stale = true;
@@ -169,7 +175,7 @@ impl Machine<'_, '_> {
     /// A 386 or later.
     #[inline(always)]
     pub(crate) fn has_32_bits(&self) -> bool {
-        self.profile.generation >= Generation::I80386
+        self.profile.has_32_bits()
     }
 
     /// Does real-mode segmentation apply?

@@ -33,6 +33,9 @@ pub trait Observer {
 pub struct Counters {
     /// Instructions completed.
     pub instructions: u64,
+    /// Budget used up: instructions, exceptions and slices of REP. What a call of `run` left of
+    /// its budget is the budget less what this grew by.
+    pub spent: u64,
     /// Blocks decoded.
     pub blocks_built: u64,
     /// Blocks compared with memory and found unchanged.

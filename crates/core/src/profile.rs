@@ -297,6 +297,12 @@ impl Profile {
         self.features.contains(features)
     }
 
+    /// A 386 or later: 32-bit registers, code and stacks.
+    #[inline(always)]
+    pub const fn has_32_bits(&self) -> bool {
+        self.generation as u8 >= Generation::I80386 as u8
+    }
+
     /// FLAGS as this processor would hold them after a load of `value`.
     pub const fn canonical_flags(&self, value: u64) -> u64 {
         value & self.flags_exist | self.flags_set

@@ -172,6 +172,7 @@ impl<'m> Emulator<'m> {
         observer: Option<&'a mut (dyn Observer + 'a)>,
     ) -> Result<Stop, Error> {
         self.check(cpu)?;
+        wrap_ip(cpu, &self.profile);
         let flags = Flags::from_rflags(cpu.rflags);
         let machine = Machine {
             cpu,
@@ -181,6 +182,7 @@ impl<'m> Emulator<'m> {
             linear_mask: 0,
             stack_mask: 0,
             ip_limit: 0,
+            code_base: 0,
             windows: [Window::default(); 8],
             loaded: 0,
             road: Road::Block,
@@ -212,8 +214,13 @@ impl<'m> Emulator<'m> {
         };
         runner.m.refresh_mode();
         let stop = runner.run();
+        // What a callback asked for must not be lost with this call: a page that it withdrew may
+        // be gone as soon as `run` has returned.
+        runner.apply_control();
         runner.m.settle_flags();
         runner.counters.instructions = runner.m.control.retired;
+        runner.counters.spent += budget - runner.fuel;
+        wrap_ip(runner.m.cpu, runner.m.profile);
         Ok(stop)
     }
 
@@ -257,11 +264,18 @@ impl core::fmt::Debug for Emulator<'_> {
     }
 }
 
+/// An 8086 has sixteen bits of IP; a block that ends at FFFF leaves a seventeenth.
+fn wrap_ip(cpu: &mut Cpu, profile: &Profile) {
+    if profile.generation < Generation::I80286 {
+        cpu.rip &= 0xFFFF;
+    }
+}
+
 /// The size of the code that `cpu` is running.
-pub(crate) fn code_size(cpu: &Cpu) -> CodeSize {
+fn code_size(cpu: &Cpu, profile: &Profile) -> CodeSize {
     if cpu.is_64_bit_code() {
         CodeSize::Bits64
-    } else if cpu.segment(SegReg::Cs).attributes.is_big() {
+    } else if cpu.segment(SegReg::Cs).attributes.is_big() && profile.has_32_bits() {
         CodeSize::Bits32
     } else {
         CodeSize::Bits16
@@ -271,7 +285,7 @@ pub(crate) fn code_size(cpu: &Cpu) -> CodeSize {
 /// Everything besides the bytes that decides what decode yields.
 fn decode_key(cpu: &Cpu, profile: &Profile) -> u32 {
     let bit = |on: bool, at: u32| u32::from(on) << at;
-    code_size(cpu) as u32
+    code_size(cpu, profile) as u32
         | bit(cpu.cr0 & CR0_PE != 0, 2)
         | bit(cpu.rflags & VM != 0, 3)
         | bit(cpu.msr.efer & EFER_LMA != 0, 4)
@@ -353,7 +367,7 @@ impl Runner<'_, '_> {
             self.refresh_view();
         }
         let rip = self.m.cpu.rip;
-        let linear = self.m.cpu.segment(SegReg::Cs).base.wrapping_add(rip) & self.m.linear_mask;
+        let linear = self.m.code_base.wrapping_add(rip) & self.m.linear_mask;
         let index = match self.blocks.follow(self.last, rip, self.view) {
             Some(index) => index,
             None => {
@@ -404,7 +418,7 @@ impl Runner<'_, '_> {
         let to_limit = if self.m.cpu.is_64_bit_code() {
             u64::MAX
         } else {
-            (u64::from(self.m.cpu.segment(SegReg::Cs).limit) + 1).checked_sub(rip)?
+            (self.m.ip_limit + 1).checked_sub(rip)?
         };
         let page = self.m.code_page(linear).ok()?;
         if self.m.attention {
@@ -647,7 +661,7 @@ impl Runner<'_, '_> {
             rip: self.m.cpu.rip,
             bytes: current.bytes,
             len: current.op.len,
-            bits: code_size(self.m.cpu).bits(),
+            bits: code_size(self.m.cpu, self.m.profile).bits(),
             address: if fetch { self.m.fault_address } else { 0 },
         })
     }
@@ -806,11 +820,13 @@ impl Runner<'_, '_> {
         if !self.m.flight.record.answered {
             return Some(self.held_stop());
         }
-        if self.fuel == 0 {
+        let work = self.m.flight.record.work;
+        // The delivery of an event costs nothing, as without the wait.
+        if self.fuel == 0 && matches!(work, Work::Instruction { .. }) {
             return Some(Stop::Budget);
         }
         self.m.flight.is_held = false;
-        match self.m.flight.record.work {
+        match work {
             Work::Event(event) => self.deliver(event, true),
             Work::Instruction { bytes, len } => {
                 let context = context(self.m.cpu, self.m.profile);
@@ -826,7 +842,7 @@ impl Runner<'_, '_> {
 
 /// What decode has to know of the processor.
 fn context<'p>(cpu: &Cpu, profile: &'p Profile) -> Context<'p> {
-    Context { size: code_size(cpu), real: cpu.is_real_segmentation(), profile }
+    Context { size: code_size(cpu, profile), real: cpu.is_real_segmentation(), profile }
 }
 
 /// An instruction longer than the processor takes: #UD on a 286, #GP later. An 8086 goes on

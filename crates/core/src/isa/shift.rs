@@ -316,8 +316,7 @@ fn m_r_c<O: DoubleShift, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 /// The six encodings of group 2 with one `/digit`.
 const fn group<O: Shift + 'static>(name: &'static str, digit: u8) -> [Row; 6] {
-    let by_immediate =
-        Exec::Forms(const { &[r_i::<O, u8> as Handler, m_i::<O, u8> as Handler] });
+    let by_immediate = Exec::Forms(const { &[r_i::<O, u8> as Handler, m_i::<O, u8> as Handler] });
     let by_immediate_v = Exec::FormSizes(const { &[sized!(r_i, O), sized!(m_i, O)] });
     let by_cl = Exec::Forms(const { &[r_c::<O, u8> as Handler, m_c::<O, u8> as Handler] });
     let by_cl_v = Exec::FormSizes(const { &[sized!(r_c, O), sized!(m_c, O)] });

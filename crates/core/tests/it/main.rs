@@ -8,12 +8,14 @@ mod guest;
 
 mod alu;
 mod bits;
+mod blocks;
 mod branch;
 mod cases;
 mod exchange;
 mod facts;
 mod far;
 mod mov;
+mod restart;
 mod shift;
 mod string;
 mod system;

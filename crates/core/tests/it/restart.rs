@@ -1,0 +1,120 @@
+//! Tests of what waits for a device: the restart record, and callbacks that ask for something.
+
+use crate::guest::{CODE, DEVICE, Guest, Seen, TestBus};
+use realmode::*;
+
+/// A bus whose device also asks something of the emulator.
+struct Asking<'m> {
+    inner: TestBus<'m>,
+    ask: fn(&mut Control),
+}
+
+impl<'a, 'm: 'a> Bus<'a> for Asking<'m> {
+    fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'a> {
+        self.inner.prepare(page, access, control)
+    }
+
+    fn mmio_read(&mut self, address: Phys, size: u8, control: &mut Control) -> Reply {
+        (self.ask)(control);
+        self.inner.mmio_read(address, size, control)
+    }
+}
+
+/// Runs one instruction of `guest` with a device that asks, and answers its request with 0.
+fn run_asking(guest: Guest, ask: fn(&mut Control)) -> Cpu {
+    let mut cpu = guest.cpu;
+    let mut bus = Asking { inner: guest.bus, ask };
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Mmio(_))));
+    emulator.reply(0).unwrap();
+    assert_eq!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Budget));
+    cpu
+}
+
+/// `mov al, [0]` from the device, which answers `Pending`, and an instruction after it.
+fn load_from_device() -> Guest {
+    let mut guest = Guest::new(&[0xA0, 0, 0, 0xB0, 1]);
+    guest.cpu.seg[SegReg::Ds as usize] = Segment::real((DEVICE >> 4) as u16);
+    guest.bus.pending = true;
+    guest
+}
+
+#[test]
+fn what_a_callback_asks_for_survives_a_pending_answer() {
+    let cpu = run_asking(load_from_device(), |control| control.interrupt(true));
+    assert!(cpu.pending.interrupt);
+    let cpu = run_asking(load_from_device(), |control| control.a20(false));
+    assert!(!cpu.a20);
+    let cpu = run_asking(load_from_device(), Control::nmi);
+    assert!(cpu.nmi_blocked, "the NMI was delivered after the load");
+}
+
+#[test]
+fn a_page_withdrawn_by_a_callback_that_answers_pending_is_asked_for_again() {
+    struct Counting<'m> {
+        inner: TestBus<'m>,
+        code_pages: u32,
+    }
+    impl<'a, 'm: 'a> Bus<'a> for Counting<'m> {
+        fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'a> {
+            self.code_pages += u32::from(page.0 == CODE);
+            self.inner.prepare(page, access, control)
+        }
+        fn mmio_read(&mut self, _: Phys, _: u8, control: &mut Control) -> Reply {
+            control.withdraw(Phys(CODE), 1);
+            Reply::Pending
+        }
+    }
+    let mut guest = load_from_device();
+    let mut bus = Counting { inner: guest.bus, code_pages: 0 };
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut guest.cpu, &mut bus, 2), Ok(Stop::Mmio(_))));
+    emulator.reply(0).unwrap();
+    assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 2), Ok(Stop::Budget));
+    assert_eq!(bus.code_pages, 2);
+}
+
+#[test]
+fn the_delivery_of_an_event_goes_on_without_budget() {
+    // The handler's address lies in the device, and the last instruction has been paid for.
+    let mut guest = Guest::new(&[0x90]);
+    guest.cpu.idtr.base = DEVICE;
+    guest.cpu.pending.nmi = true;
+    guest.bus.pending = true;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    let stop = emulator.run(&mut guest.cpu, &mut guest.bus, 0);
+    assert!(matches!(stop, Ok(Stop::Mmio(request)) if request.address == DEVICE + 8));
+    emulator.reply(0x0000_4321).unwrap();
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 0), Ok(Stop::Budget));
+    assert_eq!(guest.cpu.rip, 0x4321);
+}
+
+#[test]
+fn the_budget_that_was_used_is_counted() {
+    // mov al, 1; ud2
+    let mut guest = Guest::new(&[0xB0, 1, 0x0F, 0x0B]);
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 2), Ok(Stop::Budget));
+    assert_eq!(emulator.counters().spent, 2);
+    assert_eq!(emulator.counters().instructions, 1);
+}
+
+#[test]
+fn an_operand_read_before_a_request_is_not_read_twice() {
+    // enter 0, 3 copies two frame pointers: the first from memory, the second from the device,
+    // and pushes each.
+    let mut guest = Guest::new(&[0xC8, 0, 0, 3]);
+    guest.cpu.seg[SegReg::Ss as usize] = Segment::real((DEVICE >> 4) as u16);
+    guest.cpu.gpr[Reg::Rsp] = 0x100;
+    guest.cpu.gpr[Reg::Rbp] = 0x1002;
+    guest.bus.pending = true;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    let mut requests = 0;
+    while let Ok(Stop::Mmio(_)) = emulator.run(&mut guest.cpu, &mut guest.bus, 1) {
+        requests += 1;
+        assert!(requests < 20);
+        emulator.reply(0).unwrap();
+    }
+    let reads = guest.bus.seen.iter().filter(|seen| matches!(seen, Seen::Read(..))).count();
+    assert_eq!((reads, guest.cpu.rip), (1, CODE + 4));
+}

@@ -1,0 +1,147 @@
+//! The host memory of the random guests: a few pages, with a copy of what they held before.
+//!
+//! The one place of this crate with `unsafe`: the pages are words, so that comparing them all
+//! after every run takes microseconds, and `HostPage` takes words only as a raw pointer.
+#![allow(unsafe_code)]
+
+use core::cell::Cell;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use realmode::{HostPage, PAGE_SIZE};
+
+/// Pages that the guest may write.
+pub(crate) const RAM_PAGES: usize = 6;
+/// All pages; those past the RAM are read-only wherever they appear.
+pub(crate) const PAGES: usize = 8;
+/// The first pages carry a dirty bit wherever they appear.
+pub(crate) const DIRTY_PAGES: usize = 2;
+
+const WORDS: usize = PAGE_SIZE / 8;
+
+/// A page of host memory, aligned as `mmap` would.
+#[repr(align(4096))]
+struct Block([AtomicU64; WORDS]);
+
+/// The pages. `pristine` is what a case starts from.
+pub(crate) struct Arena {
+    blocks: Vec<Block>,
+    /// Words from the start of the blocks to the first page: host pages need no alignment.
+    skew: usize,
+    pub(crate) dirty: AtomicU64,
+    pristine: Vec<Cell<u64>>,
+}
+
+/// Pages that a run changed, with what they hold now.
+#[derive(Default)]
+pub(crate) struct Changes {
+    /// Bit n for page n.
+    pub(crate) mask: u32,
+    words: Vec<u64>,
+}
+
+impl Arena {
+    /// Pages of zeros, `skew` words off their natural alignment.
+    pub(crate) fn new(skew: usize) -> Arena {
+        let block = || Block([const { AtomicU64::new(0) }; WORDS]);
+        Arena {
+            blocks: (0..=PAGES).map(|_| block()).collect(),
+            skew: skew % WORDS,
+            dirty: AtomicU64::new(0),
+            pristine: vec![Cell::new(0); PAGES * WORDS],
+        }
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        let at = index + self.skew;
+        &self.blocks[at / WORDS].0[at % WORDS]
+    }
+
+    /// A page as the emulator takes it.
+    pub(crate) fn host_page(&self, page: usize) -> HostPage<'_> {
+        assert!(page < PAGES, "the map names pages of the arena");
+        let first = self.blocks.as_ptr().cast::<AtomicU64>();
+        // SAFETY: `blocks` is one allocation of PAGES + 1 pages without padding, so the 4096
+        // bytes from word `page * WORDS + skew` (skew < WORDS) lie within it. It is never
+        // reallocated, and outlives the HostPage, which borrows `self`. Everyone accesses it
+        // through AtomicU64 or the HostPage only.
+        let host = unsafe {
+            let start = first.add(page * WORDS + self.skew);
+            HostPage::from_raw(NonNull::new_unchecked(start.cast_mut()).cast())
+        };
+        if page < DIRTY_PAGES { host.with_dirty_bit(&self.dirty, page as u32) } else { host }
+    }
+
+    /// Puts bytes into a page before a case; they become part of what it starts from.
+    pub(crate) fn poke(&self, page: usize, offset: usize, bytes: &[u8]) {
+        for (i, &byte) in bytes.iter().enumerate().take(PAGE_SIZE - offset) {
+            let at = page * PAGE_SIZE + offset + i;
+            let shift = 8 * (at % 8);
+            let word = &self.pristine[at / 8];
+            word.set(word.get() & !(0xFF << shift) | u64::from(byte) << shift);
+            self.word(at / 8).store(word.get(), Relaxed);
+        }
+    }
+
+    /// What the case starts from, at `offset` of a page.
+    pub(crate) fn peek(&self, page: usize, offset: usize) -> u8 {
+        let at = page * PAGE_SIZE + offset;
+        (self.pristine[at / 8].get() >> (8 * (at % 8))) as u8
+    }
+
+    /// What a run changed; forgets it again.
+    pub(crate) fn take_changes(&self) -> Changes {
+        let mut changes = Changes::default();
+        for page in 0..PAGES {
+            if !self.is_changed(page) {
+                continue;
+            }
+            changes.mask |= 1 << page;
+            let range = page * WORDS..(page + 1) * WORDS;
+            changes.words.extend(range.clone().map(|i| self.word(i).load(Relaxed)));
+            self.restore(page);
+        }
+        changes
+    }
+
+    fn is_changed(&self, page: usize) -> bool {
+        let range = page * WORDS..(page + 1) * WORDS;
+        // Without an early exit the loop is faster: most pages are unchanged.
+        let differing =
+            range.fold(0, |d, i| d | (self.word(i).load(Relaxed) ^ self.pristine[i].get()));
+        differing != 0
+    }
+
+    fn restore(&self, page: usize) {
+        for i in page * WORDS..(page + 1) * WORDS {
+            self.word(i).store(self.pristine[i].get(), Relaxed);
+        }
+    }
+}
+
+impl Changes {
+    /// Where two runs left different memory: page, offset, and the two bytes.
+    pub(crate) fn first_difference(
+        &self,
+        other: &Changes,
+        arena: &Arena,
+    ) -> Option<(usize, usize, u8, u8)> {
+        if self.mask == other.mask && self.words == other.words {
+            return None;
+        }
+        (0..PAGES * PAGE_SIZE).find_map(|at| {
+            let (page, offset) = (at / PAGE_SIZE, at % PAGE_SIZE);
+            let (here, there) = (self.byte(arena, page, offset), other.byte(arena, page, offset));
+            (here != there).then_some((page, offset, here, there))
+        })
+    }
+
+    fn byte(&self, arena: &Arena, page: usize, offset: usize) -> u8 {
+        if self.mask >> page & 1 == 0 {
+            return arena.peek(page, offset);
+        }
+        let before = (self.mask & ((1 << page) - 1)).count_ones() as usize;
+        let at = before * PAGE_SIZE + offset;
+        (self.words[at / 8] >> (8 * (at % 8))) as u8
+    }
+}
