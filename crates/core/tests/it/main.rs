@@ -12,6 +12,7 @@ mod branch;
 mod exchange;
 mod far;
 mod mov;
+mod muldiv;
 mod shift;
 mod string;
 mod system;
