@@ -7,8 +7,10 @@ mod native;
 mod guest;
 
 mod alu;
+mod bcd;
 mod bits;
 mod branch;
+mod condition;
 mod exchange;
 mod far;
 mod mov;
