@@ -627,7 +627,13 @@ impl Runner<'_, '_> {
         self.m.attention = true;
         match leave {
             Leave::Branch | Leave::Again => None,
-            Leave::Fault(fault) => self.raise(fault),
+            Leave::Fault(fault) => {
+                // 8086: a division error saves the address of the next instruction.
+                if fault == Fault::DE && self.m.profile.generation < Generation::I80286 {
+                    self.m.cpu.rip = after & 0xFFFF;
+                }
+                self.raise(fault)
+            }
             Leave::Repeat => {
                 self.fuel = self.fuel.saturating_sub(1);
                 self.m.keep_rf = true;

@@ -1,6 +1,287 @@
-//! MUL, IMUL, DIV, IDIV.
+//! MUL, IMUL with one, two and three operands, DIV, IDIV.
+//!
+//! The leaves take values: a multiplication returns both halves of its product, a division its
+//! quotient and remainder, or nothing where the processor raises #DE.
 
-use crate::isa::row::Row;
+use crate::arch::registers::Reg;
+use crate::arch::rflags::{AF, ARITH, CF, OF, PF, SF, ZF};
+use crate::fault::Fault;
+use crate::flags::Flags;
+use crate::isa::operand::Operand::{Eb, Ev, Gv, Ibs, Iz};
+use crate::isa::row::{Exec, Row, one, sized, two};
+use crate::machine::{Machine, Step};
+use crate::op::{Handler, Op};
+use crate::profile::{Generation, UndefinedFlags};
+use crate::width::Width;
+
+/// An operation on the accumulator pair and one operand.
+trait Wide {
+    fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step;
+}
+
+/// A product in two halves, and whether the low one alone does not hold it.
+struct Product<W> {
+    high: W,
+    low: W,
+    overflow: bool,
+}
+
+fn multiply<W: Width>(a: W, b: W) -> Product<W> {
+    let product = u128::from(a.to_u64()) * u128::from(b.to_u64());
+    let high = W::from_u64((product >> W::BITS) as u64);
+    Product { high, low: W::from_u64(product as u64), overflow: high.to_u64() != 0 }
+}
+
+fn multiply_signed<W: Width>(a: W, b: W) -> Product<W> {
+    let product = i128::from(a.to_i64()) * i128::from(b.to_i64());
+    let low = W::from_u64(product as u64);
+    Product {
+        high: W::from_u64((product >> W::BITS) as u64),
+        low,
+        overflow: i128::from(low.to_i64()) != product,
+    }
+}
+
+/// CF and OF tell whether the low half holds the product.
+fn product_flags<W: Width>(rules: UndefinedFlags, old: Flags, product: &Product<W>) -> Flags {
+    let others = match rules {
+        // The multiplier's last step leaves the flags of the high half.
+        UndefinedFlags::Early => product.high.logic_flags().with_af(true),
+        UndefinedFlags::Intel if product.low.to_u64() == 0 => product.low.logic_flags().with(ZF, 0),
+        UndefinedFlags::Intel => product.low.logic_flags(),
+        UndefinedFlags::Amd => old,
+    };
+    others.with_cf_of(product.overflow, product.overflow)
+}
+
+/// The quotient and remainder of an unsigned division, or `None` for #DE.
+fn divide<W: Width>(high: W, low: W, divisor: W) -> Option<(W, W)> {
+    if high.to_u64() >= divisor.to_u64() {
+        return None;
+    }
+    if W::BITS < 64 || high.to_u64() == 0 {
+        let dividend = high.to_u64().checked_shl(W::BITS).unwrap_or(0) | low.to_u64();
+        let (q, r) = (dividend / divisor.to_u64(), dividend % divisor.to_u64());
+        return Some((W::from_u64(q), W::from_u64(r)));
+    }
+    let dividend = u128::from(high.to_u64()) << W::BITS | u128::from(low.to_u64());
+    let divisor = u128::from(divisor.to_u64());
+    Some((W::from_u64((dividend / divisor) as u64), W::from_u64((dividend % divisor) as u64)))
+}
+
+/// The quotient and remainder of a signed division, or `None` for #DE. The remainder has the
+/// sign of the dividend.
+fn divide_signed<W: Width>(
+    generation: Generation,
+    high: W,
+    low: W,
+    divisor: W,
+) -> Option<(W, W)> {
+    let dividend = i128::from(high.to_i64()) << W::BITS | i128::from(low.to_u64());
+    let is_negative = (dividend < 0) != (divisor.to_i64() < 0);
+    let by = divisor.to_i64().unsigned_abs();
+    let (quotient, remainder) = match generation {
+        Generation::I80286 => divide_286::<W>(dividend.unsigned_abs(), by, is_negative)?,
+        _ => divide_magnitudes(dividend.unsigned_abs(), by)?,
+    };
+    // The 8086 takes the most negative quotient for an overflow too.
+    let most_negative = 1 << (W::BITS - 1);
+    let room = is_negative && generation != Generation::I8086;
+    if quotient > most_negative || quotient == most_negative && !room {
+        return None;
+    }
+    let signed = |value: u64, negative: bool| {
+        W::from_u64(if negative { value.wrapping_neg() } else { value })
+    };
+    Some((signed(quotient, is_negative), signed(remainder, dividend < 0)))
+}
+
+fn divide_magnitudes(dividend: u128, divisor: u64) -> Option<(u64, u64)> {
+    if let Ok(dividend) = u64::try_from(dividend) {
+        return Some((dividend.checked_div(divisor)?, dividend % divisor));
+    }
+    let quotient = dividend.checked_div(divisor.into())?;
+    Some((u64::try_from(quotient).ok()?, (dividend % u128::from(divisor)) as u64))
+}
+
+/// The 80286 divides bit by bit in a register of the operand's width, and notices an overflow by
+/// the first bit of the quotient. Where that bit is allowed, because the quotient will be
+/// negative, a remainder that no longer fits is cut off, and some overflows pass as the most
+/// negative quotient: AX = B0E3h by 1Eh gives 80h, remainder E3h.
+fn divide_286<W: Width>(dividend: u128, divisor: u64, is_negative: bool) -> Option<(u64, u64)> {
+    let mask = u64::MAX >> (64 - W::BITS);
+    let mut remainder = (dividend >> W::BITS) as u64 & mask;
+    // The most negative dividend overflows already when it is shifted for the first bit.
+    if divisor == 0 || remainder > mask >> 1 {
+        return None;
+    }
+    let mut quotient = 0;
+    for bit in (0..W::BITS).rev() {
+        remainder = (remainder << 1 | (dividend >> bit) as u64 & 1) & mask;
+        let fits = remainder >= divisor;
+        if fits {
+            remainder -= divisor;
+        }
+        quotient = quotient << 1 | u64::from(fits);
+        if quotient == 1 && bit == W::BITS - 1 && !is_negative {
+            return None;
+        }
+    }
+    Some((quotient, remainder))
+}
+
+/// The accumulator pair: AH:AL, or rDX:rAX.
+fn read_pair<W: Width>(m: &Machine<'_, '_>) -> (W, W) {
+    (W::read(&m.cpu.gpr, high_register::<W>()), W::read(&m.cpu.gpr, Reg::Rax as u8))
+}
+
+fn write_pair<W: Width>(m: &mut Machine<'_, '_>, high: W, low: W) {
+    low.write(&mut m.cpu.gpr, Reg::Rax as u8);
+    high.write(&mut m.cpu.gpr, high_register::<W>());
+}
+
+/// AH (number 16), or rDX.
+const fn high_register<W: Width>() -> u8 {
+    if W::BITS == 8 { 16 } else { Reg::Rdx as u8 }
+}
+
+struct Mul;
+impl Wide for Mul {
+    fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step {
+        let product = multiply(W::read(&m.cpu.gpr, Reg::Rax as u8), b);
+        finish_product(m, &product)
+    }
+}
+
+struct Imul;
+impl Wide for Imul {
+    fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step {
+        let product = multiply_signed(W::read(&m.cpu.gpr, Reg::Rax as u8), b);
+        finish_product(m, &product)
+    }
+}
+
+fn finish_product<W: Width>(m: &mut Machine<'_, '_>, product: &Product<W>) -> Step {
+    write_pair(m, product.high, product.low);
+    m.flags = product_flags(m.profile.undefined_flags, m.flags, product);
+    Ok(())
+}
+
+struct Div;
+impl Wide for Div {
+    fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step {
+        let (high, low) = read_pair::<W>(m);
+        let (quotient, remainder) = divide(high, low, b).ok_or(Fault::DE)?;
+        write_pair(m, remainder, quotient);
+        m.flags = match m.profile.undefined_flags {
+            UndefinedFlags::Early => m.flags,
+            UndefinedFlags::Intel => Flags::logic(0),
+            UndefinedFlags::Amd => amd_division_flags(m.flags),
+        };
+        Ok(())
+    }
+}
+
+struct Idiv;
+impl Wide for Idiv {
+    fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step {
+        let (high, low) = read_pair::<W>(m);
+        let generation = m.profile.generation;
+        let (quotient, remainder) = divide_signed(generation, high, low, b).ok_or(Fault::DE)?;
+        write_pair(m, remainder, quotient);
+        if m.profile.undefined_flags == UndefinedFlags::Amd {
+            m.flags = amd_division_flags(m.flags);
+        }
+        Ok(())
+    }
+}
+
+/// Family 19h: AF set, SF, ZF and PF clear, CF and OF as they were.
+fn amd_division_flags(old: Flags) -> Flags {
+    old.with(AF | SF | ZF | PF, AF)
+}
+
+/// Register operand.
+fn r<O: Wide, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let b = W::read(&m.cpu.gpr, op.rm);
+    O::apply(m, b)
+}
+
+/// Memory operand.
+fn m<O: Wide, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let b = m.load::<W>(op)?;
+    O::apply(m, b)
+}
+
+/// The low half of a signed product into a register.
+fn product_into<W: Width>(m: &mut Machine<'_, '_>, number: u8, a: W, b: W) -> Step {
+    let product = multiply_signed(a, b);
+    product.low.write(&mut m.cpu.gpr, number);
+    m.flags = product_flags(m.profile.undefined_flags, m.flags, &product);
+    Ok(())
+}
+
+/// IMUL reg, reg.
+fn r_r<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let (a, b) = (W::read(&m.cpu.gpr, op.rm), W::read(&m.cpu.gpr, op.reg));
+    product_into(m, op.rm, a, b)
+}
+
+/// IMUL reg, memory.
+fn r_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let b = m.load::<W>(op)?;
+    let a = W::read(&m.cpu.gpr, op.reg);
+    product_into(m, op.reg, a, b)
+}
+
+/// IMUL reg, reg, immediate.
+fn r_r_i<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let a = W::read(&m.cpu.gpr, op.reg);
+    product_into(m, op.rm, a, W::from_u64(op.imm))
+}
+
+/// IMUL reg, memory, immediate.
+fn r_m_i<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let a = m.load::<W>(op)?;
+    product_into(m, op.reg, a, W::from_u64(op.imm))
+}
+
+const fn group<O: Wide + 'static>(name: &'static str, digit: u8) -> [Row; 2] {
+    [
+        one(name, 0xF6, &[Eb])
+            .digit(digit)
+            .exec(Exec::Forms(const { &[r::<O, u8> as Handler, m::<O, u8> as Handler] })),
+        one(name, 0xF7, &[Ev])
+            .digit(digit)
+            .exec(Exec::FormSizes(const { &[sized!(r, O), sized!(m, O)] })),
+    ]
+}
+
+const fn multiplies(row: Row) -> Row {
+    row.changes(CF | OF).undefined(SF | ZF | AF | PF)
+}
+
+const fn divides(row: Row) -> Row {
+    row.undefined(ARITH)
+}
 
 /// The rows of this family.
-pub(crate) const ROWS: &[Row] = &[];
+pub(crate) const ROWS: &[Row] = &{
+    let (mul, imul) = (group::<Mul>("MUL", 4), group::<Imul>("IMUL", 5));
+    let (div, idiv) = (group::<Div>("DIV", 6), group::<Idiv>("IDIV", 7));
+    const TWO: Exec = Exec::FormSizes(&[sized!(r_r), sized!(r_m)]);
+    const THREE: Exec = Exec::FormSizes(&[sized!(r_r_i), sized!(r_m_i)]);
+    [
+        multiplies(mul[0]),
+        multiplies(mul[1]),
+        multiplies(imul[0]),
+        multiplies(imul[1]),
+        divides(div[0]),
+        divides(div[1]),
+        divides(idiv[0]),
+        divides(idiv[1]),
+        multiplies(two("IMUL", 0xAF, &[Gv, Ev]).exec(TWO)),
+        multiplies(one("IMUL", 0x69, &[Gv, Ev, Iz]).since(Generation::I80186).exec(THREE)),
+        multiplies(one("IMUL", 0x6B, &[Gv, Ev, Ibs]).since(Generation::I80186).exec(THREE)),
+    ]
+};

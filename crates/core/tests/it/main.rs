@@ -7,15 +7,18 @@ mod native;
 mod guest;
 
 mod alu;
+mod bcd;
 mod bits;
 mod blocks;
 mod branch;
 mod cases;
+mod condition;
 mod exchange;
 mod facts;
 mod far;
 mod mov;
 mod restart;
+mod muldiv;
 mod shift;
 mod string;
 mod system;
