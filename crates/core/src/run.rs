@@ -851,14 +851,13 @@ fn context<'p>(cpu: &Cpu, profile: &'p Profile) -> Context<'p> {
     Context { size: code_size(cpu, profile), real: cpu.is_real_segmentation(), profile }
 }
 
-/// An instruction longer than the processor takes: #UD on a 286, #GP later. An 8086 goes on
-/// forever, which an emulator cannot.
+/// An instruction longer than the processor takes: #GP. An 8086 goes on forever, which an
+/// emulator cannot.
 fn too_long(profile: &Profile) -> Leave {
     match profile.generation {
         Generation::I8086 | Generation::I80186 => {
             Leave::Unimplemented(UnimplementedReason::Instruction)
         }
-        Generation::I80286 => Fault::UD.into(),
         _ => Fault::GP.into(),
     }
 }

@@ -9,8 +9,11 @@ use crate::machine::{Leave, Machine, Road, Step, Window};
 use crate::profile::Generation;
 
 /// The fault that a bad access through a segment register raises: #SS through SS, else #GP.
-fn segment_fault(seg: u8) -> Leave {
-    if seg == SegReg::Ss as u8 { Fault::SS.into() } else { Fault::GP.into() }
+/// A 286 in real mode raises interrupt 13 for the stack too (shown by `shared/sst286`).
+#[cold]
+fn segment_fault(m: &Machine<'_, '_>, seg: u8) -> Leave {
+    let early = m.profile.generation <= Generation::I80286 && m.cpu.is_real_mode();
+    if seg == SegReg::Ss as u8 && !early { Fault::SS.into() } else { Fault::GP.into() }
 }
 
 /// The offsets a segment offers, first and last; the manual's rule for both directions of growth
@@ -63,7 +66,7 @@ impl Machine<'_, '_> {
         let (first, last) = bounds(&segment);
         let end = offset + (size as u64 - 1);
         if !allowed || offset < first || end > last {
-            return Err(segment_fault(seg));
+            return Err(segment_fault(self, seg));
         }
         if first == 0 {
             self.open_window(seg, segment.base, readable, writable, last);
@@ -80,7 +83,7 @@ impl Machine<'_, '_> {
         let linear = base.wrapping_add(offset);
         let end = linear.wrapping_add(size as u64 - 1);
         if !is_canonical(linear) || !is_canonical(end) {
-            return Err(segment_fault(seg));
+            return Err(segment_fault(self, seg));
         }
         Ok(linear)
     }
