@@ -2,9 +2,9 @@
 
 use crate::arch::registers::RIP_SLOT;
 use crate::decode::{Context, Incomplete, decode};
-use crate::isa::ROWS;
 use crate::isa::operand::Imm;
 use crate::isa::row::Traits;
+use crate::isa::table::{Entry, ROWS};
 use crate::mem::code_map::{CodeMap, Lines, lines_of};
 use crate::mem::fetch::CodePage;
 use crate::mem::host::PAGE_SIZE;
@@ -331,7 +331,7 @@ impl CacheLine {
     }
 }
 
-fn row_of(op: &Op) -> Option<&'static crate::isa::row::Row> {
+fn row_of(op: &Op) -> Option<&'static Entry> {
     ROWS.get(usize::from(op.row))
 }
 

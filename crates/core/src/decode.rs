@@ -1,10 +1,12 @@
 //! Decode: bytes to an [`Op`]. Settles size, address form, segment, LOCK legality and the choice
 //! of register or memory form, once, so that handlers test none of them.
 
+pub(crate) mod vector;
+
 use crate::arch::registers::{RIP_SLOT, SegReg, ZERO_SLOT};
-use crate::isa::operand::Imm;
-use crate::isa::row::{Exec, Form, Map, Modes, Prefix, Row, Size64};
-use crate::isa::{self};
+use crate::isa::operand::{Imm, Plan};
+use crate::isa::row::{Exec, Form, Map, Modes, NO_DIGIT, Prefix, Size64};
+use crate::isa::table::{self, Entry};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::{Generation, Profile};
@@ -52,7 +54,7 @@ pub(crate) enum Incomplete {
 pub(crate) struct Details {
     pub(crate) opcode: u8,
     /// The row, unless the bytes are #UD.
-    pub(crate) row: Option<&'static Row>,
+    pub(crate) row: Option<&'static Entry>,
     pub(crate) is_memory: bool,
     pub(crate) lock: bool,
     /// The last of F2 and F3, or 0.
@@ -70,9 +72,9 @@ pub(crate) struct Details {
     pub(crate) vector_length: u8,
 }
 
-impl core::fmt::Debug for Row {
+impl core::fmt::Debug for Entry {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} {:?} {:02x}", self.name, self.map, self.opcode)
+        f.write_str(self.name())
     }
 }
 
@@ -135,8 +137,15 @@ struct Prefixes {
     rex: u8,
     /// 66, F3 or F2 came with VEX: only the mandatory prefix, no operand size.
     is_vector: bool,
+    is_evex: bool,
+    /// EVEX's third byte.
+    evex: u8,
+    /// EVEX.R': bit 4 of ModRM.reg.
+    high_reg: bool,
+    /// Not inverted.
     vvvv: u8,
     length: u8,
+    /// W of whatever prefix has it.
     wide: bool,
     /// EVEX or VEX fields that have to have a fixed value do not.
     malformed: bool,
@@ -157,6 +166,7 @@ pub(crate) fn decode(bytes: &[u8], context: Context<'_>) -> Result<(Op, Details)
     let mut cursor = Cursor { bytes, at: 0, max };
     let mut prefixes = Prefixes::default();
     let opcode = take_prefixes(&mut cursor, &mut prefixes, context)?;
+    prefixes.wide = prefixes.rex & REX_W != 0;
     let (map, opcode) = take_map(&mut cursor, &mut prefixes, opcode, context)?;
     let decoder = Decoder { context, prefixes, map, opcode };
     decoder.finish(&mut cursor)
@@ -236,82 +246,13 @@ fn take_map(
         // Outside 64-bit code these are LES, LDS, BOUND unless the next byte looks like mod = 3;
         // in real and virtual-8086 mode they are never VEX.
         0xC4 | 0xC5 | 0x62 if !context.real && (long || cursor.peek()? >= 0xC0) => {
-            take_vector(cursor, prefixes, opcode, long)
+            vector::take_vector(cursor, prefixes, opcode, long)
         }
         0x8F if !context.real && cursor.peek()? & 0x1F >= 8 => {
-            take_vector(cursor, prefixes, opcode, long)
+            vector::take_vector(cursor, prefixes, opcode, long)
         }
         _ => Ok((Map::One, opcode)),
     }
-}
-
-/// VEX, EVEX and XOP (SDM vol. 2A, "Instruction Prefixes"; APM vol. 3, "XOP").
-fn take_vector(
-    cursor: &mut Cursor<'_>,
-    prefixes: &mut Prefixes,
-    lead: u8,
-    long: bool,
-) -> Result<(Map, u8), Incomplete> {
-    let first = cursor.take()?;
-    // 66, F2, F3, LOCK or REX before it are #UD.
-    prefixes.malformed |=
-        prefixes.operand_size | prefixes.lock | (prefixes.repeat != 0) | (prefixes.rex != 0);
-    prefixes.is_vector = true;
-    // R, X, B are stored inverted.
-    let mut rex = !first >> 5 & 7;
-    let (selector, last) = match lead {
-        0xC5 => {
-            rex = !first >> 5 & REX_R;
-            (1, first & 0x7F)
-        }
-        0x62 => {
-            let second = cursor.take()?;
-            let third = cursor.take()?;
-            // Bit 2 of the second byte is fixed to one.
-            prefixes.malformed |= second & 4 == 0;
-            prefixes.length = third >> 5 & 3;
-            (first & 7, second & 0x83 | second & 0x78)
-        }
-        _ => {
-            let second = cursor.take()?;
-            (first & 0x1F, second)
-        }
-    };
-    prefixes.wide = last & 0x80 != 0;
-    prefixes.vvvv = !last >> 3 & 15;
-    if lead != 0x62 {
-        prefixes.length = last >> 2 & 1;
-    }
-    (prefixes.operand_size, prefixes.repeat) = match last & 3 {
-        0 => (false, 0),
-        1 => (true, 0),
-        2 => (false, 0xF3),
-        _ => (false, 0xF2),
-    };
-    let rex_w = if prefixes.wide { REX_W } else { 0 };
-    prefixes.rex = if long { 0x40 | rex | rex_w } else { 0 };
-    if !long {
-        prefixes.vvvv &= 7;
-    }
-    let map = match (lead, selector) {
-        (0x62, 1) => Map::Evex1,
-        (0x62, 2) => Map::Evex2,
-        (0x62, 3) => Map::Evex3,
-        (0x62, 5) => Map::Evex5,
-        (0x62, 6) => Map::Evex6,
-        (0x8F, 8) => Map::Xop8,
-        (0x8F, 9) => Map::Xop9,
-        (0x8F, 10) => Map::XopA,
-        (0xC4 | 0xC5, 1) => Map::Vex1,
-        (0xC4, 2) => Map::Vex2,
-        (0xC4, 3) => Map::Vex3,
-        (0xC4, 7) => Map::Vex7,
-        _ => {
-            prefixes.malformed = true;
-            Map::One
-        }
-    };
-    Ok((map, cursor.take()?))
 }
 
 struct Decoder<'p> {
@@ -346,9 +287,9 @@ impl Decoder<'_> {
     }
 
     /// Operand size in bytes of an instruction that is not a byte one.
-    fn operand_size(&self, row: &Row) -> u8 {
+    fn operand_size(&self, row: &Entry) -> u8 {
         let small = self.prefixes.operand_size && row.prefix != Prefix::P66;
-        if self.prefixes.is_vector {
+        if self.prefixes.is_vector || row.plan.has(Plan::SIZE_Y) {
             return if self.is_long() && self.prefixes.wide { 8 } else { 4 };
         }
         match self.context.size {
@@ -389,11 +330,11 @@ impl Decoder<'_> {
         let Some((number, row)) = self.find(next)? else {
             return Ok(self.undefined(cursor.at));
         };
-        let plan = &row.plan;
+        let plan = row.plan;
         let address_size = self.address_size();
         let mut op = Op {
             row: number,
-            width: if plan.byte { 1 } else { self.operand_size(row) },
+            width: if plan.has(Plan::BYTE) { 1 } else { self.operand_size(row) },
             address_shift: 64 - 8 * address_size,
             // Rows without ModRM keep the address size here: LOOP, JCXZ.
             scale: address_size.ilog2() as u8,
@@ -402,11 +343,12 @@ impl Decoder<'_> {
             seg: self.prefixes.segment.unwrap_or(SegReg::Ds) as u8,
             ..Op::EMPTY
         };
-        let mut is_memory = plan.moffs;
-        if plan.modrm {
+        let mut is_memory = plan.has(Plan::MOFFS);
+        let mut is_defined = true;
+        if plan.has(Plan::MODRM) {
             let (modrm, place) = match now3d_place {
                 Some(both) => both,
-                None if plan.register_only => {
+                None if plan.has(Plan::REGISTER_ONLY) => {
                     let modrm = cursor.take()?;
                     (modrm, self.place(modrm | 0xC0, cursor)?)
                 }
@@ -416,13 +358,19 @@ impl Decoder<'_> {
                 }
             };
             is_memory = place.is_memory;
+            is_defined = !self.prefixes.is_vector || self.vector_is_defined(row, modrm, &place);
             self.set_operands(&mut op, row, modrm, &place);
-        } else if plan.opcode_reg {
+        } else if plan.has(Plan::OPCODE_REG) {
             let extended = (self.prefixes.rex & REX_B) << 3 | self.opcode & 7;
-            op.reg = self.register(extended, plan.byte_reg);
+            op.reg = self.register(extended, plan.has(Plan::BYTE_REG));
+        } else if self.prefixes.is_vector {
+            is_defined = self.prefixes.vvvv == 0;
+        }
+        if !is_defined {
+            return Ok(self.undefined(cursor.at));
         }
         if row.span == 16 {
-            op.reg = if is_memory || plan.modrm { op.reg } else { self.opcode & 15 };
+            op.reg = if is_memory || plan.has(Plan::MODRM) { op.reg } else { self.opcode & 15 };
         }
         self.take_immediate(&mut op, row, cursor)?;
         op.len = cursor.at as u8;
@@ -436,16 +384,17 @@ impl Decoder<'_> {
     fn find(
         &self,
         next: Result<u8, Incomplete>,
-    ) -> Result<Option<(u16, &'static Row)>, Incomplete> {
+    ) -> Result<Option<(u16, &'static Entry)>, Incomplete> {
         if self.prefixes.malformed {
             return Ok(None);
         }
         let digit = next.map_or(0, |byte| byte >> 3 & 7);
-        for (number, row) in isa::candidates(self.map as usize, self.opcode, digit) {
-            if !self.admits(row) {
+        let is_register = next.is_ok_and(|byte| byte >= 0xC0);
+        for (number, row) in table::candidates(self.map as usize, self.opcode, digit) {
+            if !self.admits(row, is_register) {
                 continue;
             }
-            if row.plan.modrm && !form_fits(row, next?) {
+            if row.plan.has(Plan::MODRM) && !form_fits(row, next?) {
                 continue;
             }
             return Ok(Some((number, row)));
@@ -453,7 +402,7 @@ impl Decoder<'_> {
         Ok(None)
     }
 
-    fn admits(&self, row: &Row) -> bool {
+    fn admits(&self, row: &Entry, is_register: bool) -> bool {
         let profile = self.context.profile;
         let (long, real) = (self.is_long(), self.context.real);
         let repeat = self.prefixes.repeat;
@@ -473,14 +422,14 @@ impl Decoder<'_> {
             Modes::Protected => !real,
             Modes::Protected32 => !real && !long,
         };
-        let vector = !self.prefixes.is_vector
-            || row.vector.lengths >> self.prefixes.length & 1 != 0
-                && row.vector.w >> u8::from(self.prefixes.wide) & 1 != 0;
+        let wide = row.vector.w >> u8::from(self.prefixes.wide) & 1 != 0;
+        let vector = !self.prefixes.is_vector || self.vector_fits(row, is_register);
         prefix
             && mode
+            && wide
             && vector
             && (row.since..=row.until).contains(&profile.generation)
-            && profile.has(row.features)
+            && profile.has(row.features())
     }
 
     /// Decodes a ModRM byte with its SIB and displacement.
@@ -562,8 +511,9 @@ impl Decoder<'_> {
             let sib = cursor.take()?;
             base = sib & 7;
             let index = sib >> 3 & 7 | (rex & REX_X) << 2;
+            place.scale = sib >> 6;
             if index != 4 {
-                (place.index, place.scale) = (index, sib >> 6);
+                place.index = index;
             }
         }
         if mode == 0 && base == 5 {
@@ -595,18 +545,19 @@ impl Decoder<'_> {
         }
     }
 
-    fn set_operands(&self, op: &mut Op, row: &Row, modrm: u8, place: &Place) {
-        let plan = &row.plan;
-        let extension = if plan.small_reg { 0 } else { (self.prefixes.rex & REX_R) << 1 };
-        op.reg = self.register(modrm >> 3 & 7 | extension, plan.byte_reg);
+    fn set_operands(&self, op: &mut Op, row: &Entry, modrm: u8, place: &Place) {
+        let plan = row.plan;
+        let extension =
+            if plan.has(Plan::SMALL_REG) { 0 } else { (self.prefixes.rex & REX_R) << 1 };
+        op.reg = self.register(modrm >> 3 & 7 | extension, plan.has(Plan::BYTE_REG));
         op.index = place.index;
         op.scale = place.scale;
         op.disp = place.disp;
         op.seg = place.segment as u8;
         op.rm = place.rm;
         if !place.is_memory {
-            op.rm = self.register(place.rm, plan.byte_rm);
-            if plan.reversed {
+            op.rm = self.register(place.rm, plan.has(Plan::BYTE_RM));
+            if plan.has(Plan::REVERSED) {
                 (op.reg, op.rm) = (op.rm, op.reg);
             }
         }
@@ -615,13 +566,15 @@ impl Decoder<'_> {
     fn take_immediate(
         &self,
         op: &mut Op,
-        row: &Row,
+        row: &Entry,
         cursor: &mut Cursor<'_>,
     ) -> Result<(), Incomplete> {
         let size = self.operand_size(row);
         let z = usize::from(size.min(4));
         op.imm = match row.plan.imm {
-            Imm::None if row.plan.moffs => cursor.number(usize::from(self.address_size()))?,
+            Imm::None if row.plan.has(Plan::MOFFS) => {
+                cursor.number(usize::from(self.address_size()))?
+            }
             Imm::None => 0,
             Imm::Byte => cursor.number(1)?,
             Imm::ByteSigned | Imm::Rel8 => cursor.signed(1)?,
@@ -640,11 +593,11 @@ impl Decoder<'_> {
     }
 
     /// The handler for a row, by size and form.
-    fn handler(&self, row: &'static Row, op: &Op, is_memory: bool) -> Handler {
+    fn handler(&self, row: &'static Entry, op: &Op, is_memory: bool) -> Handler {
         if self.prefixes.lock && !self.prefixes.is_vector {
-            return match row.locked {
+            return match row.locked() {
                 // AMD's LOCK MOV CR0 is the one legal LOCK without a memory operand.
-                Some(handler) if is_memory || row.plan.register_only => handler,
+                Some(handler) if is_memory || row.plan.has(Plan::REGISTER_ONLY) => handler,
                 _ if self.context.profile.generation < Generation::I80386 => {
                     self.plain_handler(row, op, is_memory)
                 }
@@ -654,13 +607,13 @@ impl Decoder<'_> {
         self.plain_handler(row, op, is_memory)
     }
 
-    fn plain_handler(&self, row: &'static Row, op: &Op, is_memory: bool) -> Handler {
+    fn plain_handler(&self, row: &'static Entry, op: &Op, is_memory: bool) -> Handler {
         let size = match op.width {
             4 => 1,
             8 => 2,
             _ => 0,
         };
-        match row.exec {
+        match row.exec() {
             Exec::Unimplemented => unimplemented,
             Exec::One(handler) => handler,
             Exec::Forms(forms) => forms[usize::from(is_memory)],
@@ -678,7 +631,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn details(&self, row: Option<&'static Row>, is_memory: bool, operand_size: u8) -> Details {
+    fn details(&self, row: Option<&'static Entry>, is_memory: bool, operand_size: u8) -> Details {
         Details {
             opcode: self.opcode,
             row,
@@ -707,13 +660,14 @@ impl Decoder<'_> {
     }
 }
 
-fn form_fits(row: &Row, modrm: u8) -> bool {
-    let digit = row.digit == crate::isa::row::NO_DIGIT || row.digit == modrm >> 3 & 7;
+fn form_fits(row: &Entry, modrm: u8) -> bool {
+    let digit = row.digit == NO_DIGIT || row.digit == modrm >> 3 & 7;
     let form = match row.form {
         Form::Any => true,
         Form::Memory => modrm < 0xC0,
         Form::Register => modrm >= 0xC0,
         Form::Exact(byte) => modrm == byte,
+        Form::RegisterZero => modrm & 0xC7 == 0xC0,
     };
     digit && form
 }

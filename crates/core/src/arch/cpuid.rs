@@ -161,6 +161,18 @@ features! {
     TSXLDTRK = 114, place(7, Edx, 16);
     USER_MSR = 115, sub(7, 1, Edx, 15);
     PBNDKB = 116, sub(7, 1, Ebx, 1);
+    AVX_IFMA = 117, sub(7, 1, Eax, 23);
+    AVX_NE_CONVERT = 118, sub(7, 1, Edx, 5);
+    AVX_VNNI_INT8 = 119, sub(7, 1, Edx, 4);
+    AVX_VNNI_INT16 = 120, sub(7, 1, Edx, 10);
+    SHA512 = 121, sub(7, 1, Eax, 0);
+    SM3 = 122, sub(7, 1, Eax, 1);
+    SM4 = 123, sub(7, 1, Eax, 2);
+    AVX512_FP16 = 124, place(7, Edx, 23);
+    // Xeon Phi has it alone, with exponentials and four-iteration FMA.
+    AVX512PF = 125, place(7, Ebx, 26);
+    AVX512_VP2INTERSECT = 126, place(7, Edx, 8);
+    MSR_IMM = 127, sub(7, 1, Ecx, 5);
 }
 
 /// What CPUID returns for one leaf.

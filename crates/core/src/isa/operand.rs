@@ -90,24 +90,68 @@ pub(crate) enum Operand {
     Mbcd,
     Menv,
     Msave,
-    // SIMD: P = MMX in reg, Q = MMX or memory, N = MMX in rm; V = XMM/YMM/ZMM in reg,
-    // W = XMM.. or memory, U = XMM.. in rm, H = in VEX.vvvv, L = in imm8.
+    // SIMD. P is MMX in reg, Q MMX or memory, N MMX in rm; V is XMM, YMM or ZMM in reg, W the same
+    // in rm or memory, U in rm only, H in VEX.vvvv, L in the immediate. Alone they have the vector
+    // length; `dq` is always XMM, `qq` YMM; `h` is half the vector length, `f` a quarter, `e` an
+    // eighth. A W with a memory size is an XMM register or that memory.
     P,
     Q,
+    /// MMX register or 32-bit memory.
+    Qd,
     N,
     V,
-    W,
-    U,
+    Vdq,
+    Vh,
     H,
+    Hdq,
+    /// Four consecutive registers, of which vvvv names one.
+    H4,
+    H4dq,
+    W,
+    Wdq,
+    Wqq,
+    Wq,
+    Wd,
+    Ww,
+    Wb,
+    Wh,
+    Wf,
+    We,
+    U,
+    Udq,
     L,
+    Ldq,
+    /// Register in the high half of the immediate, four more bits of immediate in the low half.
+    Li,
+    // Memory of the vector length, and of 256 bits.
+    Mx,
+    Mqq,
+    // Vectors of addresses (VSIB), by the size of the index register; a tile row address.
+    Mvx,
+    Mvh,
+    Mvdq,
+    Mvqq,
+    Msib,
     /// General register in VEX.vvvv, 32 or 64 bits.
     By,
-    // Mask registers in reg, rm, vvvv; bound registers; tile registers.
+    // General register, or memory of 8, 16 or 32 bits.
+    Edb,
+    Edw,
+    Edd,
+    // Mask registers in reg, rm, vvvv, and rm or memory by size; bound registers in reg, and in rm
+    // or memory; tile registers in reg, rm, vvvv.
     Kg,
-    Ke,
+    Kr,
     Kv,
+    Keb,
+    Kew,
+    Ked,
+    Keq,
     Bnd,
+    Bnde,
     Tile,
+    Te,
+    Tv,
 }
 
 use Operand as O;
@@ -147,6 +191,8 @@ impl Operand {
                 | O::Fs
                 | O::Gs
                 | O::L
+                | O::Ldq
+                | O::Li
         )
     }
 
@@ -173,7 +219,25 @@ impl Operand {
                 | O::Mbcd
                 | O::Menv
                 | O::Msave
-        )
+                | O::Mx
+                | O::Mqq
+                | O::Msib
+        ) || self.is_vsib()
+    }
+
+    /// Is it memory at a vector of addresses?
+    pub(crate) const fn is_vsib(self) -> bool {
+        matches!(self, O::Mvx | O::Mvh | O::Mvdq | O::Mvqq)
+    }
+
+    /// Is ModRM.rm a register operand, and mod not 3 another instruction?
+    pub(crate) const fn is_register_only(self) -> bool {
+        matches!(self, O::N | O::U | O::Udq | O::Kr | O::Te)
+    }
+
+    /// Does it use VEX.vvvv?
+    pub(crate) const fn has_vvvv(self) -> bool {
+        matches!(self, O::H | O::Hdq | O::H4 | O::H4dq | O::By | O::Kv | O::Tv)
     }
 
     /// Does it make the whole instruction an 8-bit one?
@@ -185,27 +249,9 @@ impl Operand {
 /// What decode has to do for a row, derived from its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// A ModRM byte follows the opcode.
-    pub(crate) modrm: bool,
+    bits: u16,
     /// The immediate.
     pub(crate) imm: Imm,
-    /// ModRM.reg numbers an 8-bit register.
-    pub(crate) byte_reg: bool,
-    /// ModRM.rm numbers an 8-bit register.
-    pub(crate) byte_rm: bool,
-    /// The instruction works on bytes.
-    pub(crate) byte: bool,
-    /// The register comes from the opcode.
-    pub(crate) opcode_reg: bool,
-    /// The destination is ModRM.reg, the source ModRM.rm: in the register form decode exchanges
-    /// them, so that one handler serves both directions.
-    pub(crate) reversed: bool,
-    /// ModRM.mod is ignored: the operand is always a register.
-    pub(crate) register_only: bool,
-    /// Memory at an offset in the instruction.
-    pub(crate) moffs: bool,
-    /// ModRM.reg is not extended by REX.R (segment registers).
-    pub(crate) small_reg: bool,
 }
 
 /// Kinds of immediates.
@@ -237,45 +283,57 @@ pub(crate) enum Imm {
 }
 
 impl Plan {
+    /// A ModRM byte follows the opcode.
+    pub(crate) const MODRM: u16 = 1;
+    /// ModRM.reg numbers an 8-bit register.
+    pub(crate) const BYTE_REG: u16 = 1 << 1;
+    /// ModRM.rm numbers an 8-bit register.
+    pub(crate) const BYTE_RM: u16 = 1 << 2;
+    /// The instruction works on bytes.
+    pub(crate) const BYTE: u16 = 1 << 3;
+    /// The register comes from the opcode.
+    pub(crate) const OPCODE_REG: u16 = 1 << 4;
+    /// The destination is ModRM.reg, the source ModRM.rm: in the register form decode exchanges
+    /// them, so that one handler serves both directions.
+    pub(crate) const REVERSED: u16 = 1 << 5;
+    /// ModRM.mod is ignored: the operand is always a register.
+    pub(crate) const REGISTER_ONLY: u16 = 1 << 6;
+    /// Memory at an offset in the instruction.
+    pub(crate) const MOFFS: u16 = 1 << 7;
+    /// ModRM.reg is not extended by REX.R (segment registers).
+    pub(crate) const SMALL_REG: u16 = 1 << 8;
+    /// VEX.vvvv is an operand.
+    pub(crate) const VVVV: u16 = 1 << 9;
+    /// The memory operand has a vector of addresses, or a tile's rows: it needs a SIB byte.
+    pub(crate) const SIB: u16 = 1 << 10;
+    /// ModRM.reg numbers one of eight registers: masks, tiles, bounds.
+    pub(crate) const EIGHT_REGS: u16 = 1 << 11;
+    /// The operand size is 32 bits, or 64 with REX.W, whatever the code size and 66 say.
+    pub(crate) const SIZE_Y: u16 = 1 << 12;
+
+    /// Does it ask for one of these?
+    #[inline(always)]
+    pub(crate) const fn has(self, bits: u16) -> bool {
+        self.bits & bits != 0
+    }
+
+    /// The same, with these too.
+    pub(crate) const fn with(mut self, bits: u16) -> Plan {
+        self.bits |= bits;
+        self
+    }
+
     /// The plan of a row with these operands.
     pub(crate) const fn of(operands: &[Operand]) -> Plan {
-        let mut plan = Plan {
-            modrm: false,
-            imm: Imm::None,
-            byte_reg: false,
-            byte_rm: false,
-            byte: false,
-            opcode_reg: false,
-            reversed: false,
-            register_only: false,
-            moffs: false,
-            small_reg: false,
-        };
+        let mut plan = Plan { bits: 0, imm: Imm::None };
         let mut i = 0;
         while i < operands.len() {
-            let operand = operands[i];
-            plan.modrm |= operand.has_modrm();
-            // The first operand decides the size: MOVZX Gv,Eb is not a byte instruction, but
-            // IN AL,Ib and MOV Eb,Gb are. A port has no size: OUT Ib,AL is one too.
             let decides = i == 0 || i == 1 && matches!(operands[0], O::Ib | O::Dx);
-            plan.byte |= decides && operand.is_byte();
-            match operand {
-                O::Eb => plan.byte_rm = true,
-                O::Gb => plan.byte_reg = true,
-                O::Zb => (plan.opcode_reg, plan.byte_reg) = (true, true),
-                O::Zv => plan.opcode_reg = true,
-                O::Rd | O::Rv | O::Rw => plan.register_only = true,
-                O::Ob | O::Ov => plan.moffs = true,
-                O::Sw => plan.small_reg = true,
-                _ => {}
-            }
-            if i == 0 && matches!(operand, O::Gb | O::Gw | O::Gd | O::Gv | O::Gy) {
-                plan.reversed = true;
-            }
-            plan.imm = match (plan.imm, operand) {
+            plan.bits |= Plan::bits_of(operands[i], i == 0, decides);
+            plan.imm = match (plan.imm, operands[i]) {
                 (Imm::Word, O::Ib) => Imm::WordByte,
                 (Imm::Byte, O::Ib) => Imm::ByteByte,
-                (_, O::Ib) | (_, O::L) => Imm::Byte,
+                (_, O::Ib | O::L | O::Ldq | O::Li) => Imm::Byte,
                 (_, O::Ibs) => Imm::ByteSigned,
                 (_, O::Iw) => Imm::Word,
                 (_, O::Iz) => Imm::Z,
@@ -289,5 +347,36 @@ impl Plan {
             i += 1;
         }
         plan
+    }
+
+    const fn bits_of(operand: Operand, is_first: bool, decides: bool) -> u16 {
+        let mut bits = if operand.has_modrm() { Plan::MODRM } else { 0 };
+        // The first operand decides the size: MOVZX Gv,Eb is not a byte instruction, but
+        // IN AL,Ib and MOV Eb,Gb are. A port has no size: OUT Ib,AL is one too.
+        if decides && operand.is_byte() {
+            bits |= Plan::BYTE;
+        }
+        if is_first && matches!(operand, O::Gb | O::Gw | O::Gd | O::Gv | O::Gy) {
+            bits |= Plan::REVERSED;
+        }
+        if operand.has_vvvv() {
+            bits |= Plan::VVVV;
+        }
+        if operand.is_vsib() {
+            bits |= Plan::SIB;
+        }
+        bits | match operand {
+            O::Eb => Plan::BYTE_RM,
+            O::Gb => Plan::BYTE_REG,
+            O::Zb => Plan::OPCODE_REG | Plan::BYTE_REG,
+            O::Zv => Plan::OPCODE_REG,
+            O::Rd | O::Rv | O::Rw => Plan::REGISTER_ONLY,
+            O::Ob | O::Ov => Plan::MOFFS,
+            O::Sw => Plan::SMALL_REG,
+            O::Msib => Plan::SIB,
+            O::Kg | O::Tile | O::Bnd => Plan::EIGHT_REGS,
+            O::Ey | O::Gy | O::My => Plan::SIZE_Y,
+            _ => 0,
+        }
     }
 }

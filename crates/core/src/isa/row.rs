@@ -60,6 +60,8 @@ pub(crate) enum Form {
     Register,
     /// The whole ModRM byte is part of the opcode.
     Exact(u8),
+    /// Register, and rm is 0 (TILEZERO).
+    RegisterZero,
 }
 
 /// The mandatory prefix.
@@ -179,18 +181,41 @@ pub(crate) struct Row {
     pub(crate) exec: Exec,
 }
 
-/// What a VEX, EVEX or XOP row requires of L and W.
+/// What a row requires of VEX, EVEX or XOP: L, W and what EVEX adds. Of the rest only W counts: it
+/// is REX.W.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Vector {
     /// Bit i: length 128 << i is defined.
     pub lengths: u8,
     /// Bit 0: W = 0 is defined; bit 1: W = 1.
     pub w: u8,
+    /// What EVEX may say, of the constants here.
+    pub evex: u8,
 }
 
 impl Vector {
     /// Any length, any W.
-    pub(crate) const ANY: Vector = Vector { lengths: 7, w: 3 };
+    pub(crate) const ANY: Vector = Vector { lengths: 7, w: 3, evex: 0 };
+    /// A mask other than k0: `{k1}`.
+    pub(crate) const MASK: u8 = 1;
+    /// Zeroing: `{z}`.
+    pub(crate) const ZEROING: u8 = 2;
+    /// A mask other than k0, always (gathers).
+    pub(crate) const MASK_REQUIRED: u8 = 4;
+    /// Register form: b suppresses exceptions, `{sae}`.
+    pub(crate) const SAE: u8 = 8;
+    /// Register form: b makes L the rounding mode, `{er}`.
+    pub(crate) const ROUNDING: u8 = 16;
+    /// Memory form: b broadcasts an element of 16, 32 or 64 bits.
+    pub(crate) const BROADCAST: u8 = 3 << 5;
+    /// The element is 16 bits.
+    pub(crate) const BROADCAST_16: u8 = 1 << 5;
+    /// The element is 32 bits.
+    pub(crate) const BROADCAST_32: u8 = 2 << 5;
+    /// The element is 64 bits.
+    pub(crate) const BROADCAST_64: u8 = 3 << 5;
+    /// No register may be named twice: gathers, tiles; the destination of complex products.
+    pub(crate) const DISTINCT: u8 = 1 << 7;
 }
 
 /// No ModRM.reg digit.
@@ -215,6 +240,8 @@ pub(crate) const fn row(map: Map, name: &'static str, opcode: u8, operands: &[Op
         list[i] = operands[i];
         if operands[i].is_memory_only() {
             form = Form::Memory;
+        } else if operands[i].is_register_only() {
+            form = Form::Register;
         }
         i += 1;
     }
@@ -251,30 +278,30 @@ impl Row {
     /// ModRM.reg is part of the opcode: `/digit`.
     pub(crate) const fn digit(mut self, digit: u8) -> Row {
         self.digit = digit;
-        self.plan.modrm = true;
+        self.plan = self.plan.with(Plan::MODRM);
         self
     }
     /// Only the memory form exists.
     pub(crate) const fn memory(mut self) -> Row {
         self.form = Form::Memory;
-        self.plan.modrm = true;
+        self.plan = self.plan.with(Plan::MODRM);
         self
     }
     /// Only the register form exists.
     pub(crate) const fn register(mut self) -> Row {
         self.form = Form::Register;
-        self.plan.modrm = true;
+        self.plan = self.plan.with(Plan::MODRM);
         self
     }
     /// The whole ModRM byte is part of the opcode.
     pub(crate) const fn modrm(mut self, byte: u8) -> Row {
         self.form = Form::Exact(byte);
-        self.plan.modrm = true;
+        self.plan = self.plan.with(Plan::MODRM);
         self
     }
     /// ModRM is there but means nothing (hint NOPs).
     pub(crate) const fn any_modrm(mut self) -> Row {
-        self.plan.modrm = true;
+        self.plan = self.plan.with(Plan::MODRM);
         self
     }
     /// The mandatory prefix.
@@ -292,9 +319,9 @@ impl Row {
         self.size64 = size64;
         self
     }
-    /// Vector lengths and W.
-    pub(crate) const fn vector(mut self, lengths: u8, w: u8) -> Row {
-        self.vector = Vector { lengths, w };
+    /// What VEX, EVEX or XOP have to say.
+    pub(crate) const fn vector(mut self, vector: Vector) -> Row {
+        self.vector = vector;
         self
     }
     /// The first generation that has it.
