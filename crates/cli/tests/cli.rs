@@ -8,6 +8,8 @@ mod demo;
 mod misuse;
 #[path = "cli/run_image.rs"]
 mod run_image;
+#[path = "cli/vectors.rs"]
+mod vectors;
 
 use std::fs;
 use std::path::PathBuf;

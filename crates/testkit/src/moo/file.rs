@@ -16,6 +16,15 @@ use super::test::Test;
 pub const MAX_FILE_BYTES: usize = 256 << 20;
 
 /// A MOO file in memory.
+///
+/// ```
+/// use realmode_testkit::moo::MooFile;
+/// let bytes = b"MOO \x0C\0\0\0\x01\x01\0\0\0\0\0\0C286".to_vec();
+/// let file = MooFile::from_bytes("empty.MOO".as_ref(), bytes)?;
+/// assert_eq!(file.cpu(), "C286");
+/// assert!(file.tests().next().is_none());
+/// # Ok::<(), realmode_testkit::moo::MooError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MooFile {
     path: PathBuf,

@@ -1,5 +1,7 @@
 //! One emulator with its memory, and one test after another.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use realmode::{CacheLine, Cpu, Emulator, Profile, Stop};
 
 use super::compare::{Ending, Failure, MemoryDifference, RegisterDifference};
@@ -22,6 +24,23 @@ struct Cell {
 }
 
 /// Runs tests in a memory of its own, one at a time.
+///
+/// ```no_run
+/// use realmode::{CacheLine, Profile};
+/// use realmode_testkit::moo::MooFile;
+/// use realmode_testkit::vector_run::{VectorMemory, VectorWorker};
+///
+/// let file = MooFile::open("v1_real_mode/F7.6.MOO.gz".as_ref())?;
+/// let memory = VectorMemory::new();
+/// let mut lines = vec![CacheLine::EMPTY; 256];
+/// let mut worker = VectorWorker::new(&Profile::I80286, &memory, &mut lines);
+/// for test in file.tests() {
+///     if let Err(failure) = worker.run(&test?, file.masks()) {
+///         println!("{failure}");
+///     }
+/// }
+/// # Ok::<(), realmode_testkit::moo::MooError>(())
+/// ```
 pub struct VectorWorker<'m> {
     profile: &'m Profile,
     emulator: Emulator<'m>,
@@ -82,19 +101,23 @@ impl<'m> VectorWorker<'m> {
     }
 
     fn run_to_halt(&mut self, cpu: &mut Cpu) -> Ending {
-        let ending = match self.emulator.run(cpu, &mut self.bus, BUDGET) {
-            Ok(Stop::Halt | Stop::Idle) => return Ending::Halt,
-            Ok(Stop::Budget) => format!("{BUDGET} instructions executed"),
-            Ok(Stop::Shutdown) => "shutdown after a triple fault".into(),
-            Ok(Stop::Unimplemented(what)) => {
+        // A panic of the emulator is a bug of it that must not hide what the other tests say.
+        let run = || self.emulator.run(cpu, &mut self.bus, BUDGET);
+        let ending = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(Stop::Halt | Stop::Idle)) => return Ending::Halt,
+            Ok(Ok(Stop::Budget)) => format!("{BUDGET} instructions executed"),
+            Ok(Ok(Stop::Shutdown)) => "shutdown after a triple fault".into(),
+            Ok(Ok(Stop::Unimplemented(what))) => {
                 let bytes = &what.bytes[..usize::from(what.len).min(what.bytes.len())];
                 format!("{} at {:04x}: {bytes:02x?}", what.reason, what.rip)
             }
-            Ok(stop) => format!("{stop:?}"),
-            Err(error) => error.to_string(),
+            Ok(Ok(stop)) => format!("{stop:?}"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the emulator panicked".into(),
         };
         // An instruction may be half done; the next test begins with another.
         self.emulator.cancel();
+        self.emulator.flush();
         Ending::Other(ending)
     }
 
