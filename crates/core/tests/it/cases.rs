@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::cases::bus::{Arena, CaseBus, Image, get, put};
-use crate::cases::file::{Case, StopIs, parse};
+use crate::cases::file::{Case, PageKind, StopIs, parse};
 use crate::cases::names::Assign;
 use crate::guest::Seen;
 use realmode::arch::rflags::{AC, ARITH, IF, RF, TF};
@@ -141,6 +141,10 @@ fn attempt(case: &Case, profile: &Profile, arena: &Arena, way: &Way) -> Vec<Stri
         lines.push(format!("stop is {stop:x?}, want {:?}", setup.want_stop));
     }
     cpu.pending.interrupt = setup.want.pending.interrupt;
+    for any in &case.want.any {
+        any.apply(&mut cpu, profile);
+        any.apply(&mut setup.want, profile);
+    }
     compare_cpu(&cpu, &setup.want, case.want.undefined, &mut lines);
     if !lines.is_empty() && cpu.rip != setup.want.rip {
         // One frame on the stack explains most surprises.
@@ -451,6 +455,7 @@ fn compare_memory(bus: &CaseBus<'_>, setup: &Setup, case: &Case, lines: &mut Vec
         ss.base.wrapping_add(setup.want.gpr[Reg::Rsp].wrapping_add(4) & 0xFFFF)
     });
     let mut shown = 0;
+    pages.retain(|page| !case.pages.iter().any(|p| p.start == *page && p.kind == PageKind::Device));
     for at in pages.into_iter().flat_map(|page| page..page + PAGE_SIZE as u64) {
         let (mut is, mut wanted) = (bus.byte(at), get(&setup.want_image, at));
         if let Some(flags_at) = flags_at

@@ -49,6 +49,8 @@ pub struct Want {
     pub assigns: Vec<Assign>,
     /// Flags that are not compared.
     pub undefined: u64,
+    /// Registers that are not compared, each assigned zeros in the bits it has.
+    pub any: Vec<Assign>,
     /// The event that is delivered last, from the state that `assigns` describes.
     pub vector: Option<u8>,
     pub seen: Vec<Seen>,
@@ -227,6 +229,8 @@ impl Case {
                 self.want.vector = Some(vector_named(name)?);
             } else if let Some(list) = word.strip_prefix("undefined=") {
                 self.want.undefined |= flags(list)?;
+            } else if let Some(name) = word.strip_prefix("any=") {
+                self.want.any.push(parse_assign(&format!("{name}=0"))?);
             } else if is_access(word) {
                 self.want.seen.push(seen(word)?);
             } else {
