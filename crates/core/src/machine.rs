@@ -25,8 +25,11 @@ pub(crate) enum Leave {
     /// The instruction needs the careful road: device memory, code lines, odd pages. Nothing
     /// has changed.
     Again,
-    /// A string instruction has iterations left; registers show the progress.
+    /// A string instruction has iterations left, and its slice is done; registers show the
+    /// progress.
     Repeat,
+    /// A string instruction has iterations left in its slice; registers show the progress.
+    Iterate,
     /// The bus answered `Pending`; the request is in flight.
     Pending,
     /// HLT: complete, and the processor halts.

@@ -640,6 +640,7 @@ impl Runner<'_, '_> {
                 self.m.retire_one(trap);
                 None
             }
+            Leave::Iterate => None,
             Leave::Halt => {
                 self.m.cpu.rip = after;
                 self.m.cpu.activity = Activity::Halted;

@@ -1,8 +1,10 @@
 //! What string instructions share: the iterations of a REP, and the slices it is executed in.
 //!
-//! One call of a handler executes one slice, a bounded number of iterations. The registers then
-//! show exactly the completed ones, so that an interrupt, a trap or a fault between two
-//! iterations finds an instruction that can go on (SDM vol. 2B, "REP").
+//! A slice ends where the count that is left is a multiple of a page's worth of iterations, and
+//! costs one instruction's budget. One call of a handler executes a whole slice, or one iteration
+//! of it on the careful road; budget and interrupt shadow treat both alike. The registers always
+//! show exactly the completed iterations, so that an interrupt, a trap or a fault between two of
+//! them finds an instruction that can go on (SDM vol. 2B, "REP").
 
 use crate::arch::registers::{Reg, SegReg};
 use crate::bus::Access;
@@ -105,7 +107,7 @@ pub(crate) fn repeat<S: StringOp, W: Width, E: Condition>(
     result
 }
 
-/// Executes up to a page's worth of iterations.
+/// Executes the iterations up to the end of the slice.
 #[inline(always)]
 fn slice<S: StringOp, W: Width, E: Condition>(
     m: &mut Machine<'_, '_>,
@@ -113,7 +115,7 @@ fn slice<S: StringOp, W: Width, E: Condition>(
     count: u64,
 ) -> Step {
     let stride = m.stride(op, W::BYTES);
-    let most = if m.stepping { 1 } else { count.min((PAGE_SIZE / W::BYTES) as u64) };
+    let most = if m.stepping { 1 } else { left_of_slice::<W>(count) };
     let mut done = 0;
     while done < most {
         let iterations = match S::bulk::<W, E>(m, op, most - done) {
@@ -141,7 +143,20 @@ fn slice<S: StringOp, W: Width, E: Condition>(
             break;
         }
     }
-    if done == count { Ok(()) } else { Err(Leave::Repeat) }
+    if done == count {
+        Ok(())
+    } else if done == most {
+        Err(Leave::Repeat)
+    } else {
+        Err(Leave::Iterate)
+    }
+}
+
+/// Iterations to the end of the slice when `count`, at least 1, are to do. It depends on nothing
+/// but the count, so a budget means the same whichever road the iterations take.
+#[inline(always)]
+fn left_of_slice<W: Width>(count: u64) -> u64 {
+    (count - 1) % (PAGE_SIZE / W::BYTES) as u64 + 1
 }
 
 /// REP with a count of 0 does nothing, except that in 64-bit code with 32-bit addresses Intel
