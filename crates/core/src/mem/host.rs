@@ -210,7 +210,6 @@ impl<'m> HostPage<'m> {
     }
 
     /// The same for 16 bytes, CMPXCHG16B. `offset` must be a multiple of 16.
-    #[allow(dead_code)] // LOCK CMPXCHG16B comes with 64-bit mode
     pub(crate) fn compare_exchange_16(&self, offset: usize, old: u128, new: u128) -> Option<u128> {
         let address = self.id() + offset;
         if offset > PAGE_SIZE - 16 || !address.is_multiple_of(16) {
@@ -425,14 +424,15 @@ mod raw {
         use core::arch::asm;
         let (mut low, mut high) = (old as u64, (old >> 64) as u64);
         // SAFETY: every x86-64 part but the earliest has CMPXCHG16B, and the operand is aligned
-        // and valid. rbx, which LLVM reserves, is saved by exchange.
+        // and valid. rbx, which LLVM reserves, is saved by exchange; the other operands are
+        // named, because one that the compiler chose could be rbx itself.
         unsafe {
             asm!(
-                "xchg {new_low}, rbx",
-                "lock cmpxchg16b [{at}]",
-                "mov rbx, {new_low}",
-                at = in(reg) at,
-                new_low = inout(reg) new as u64 => _,
+                "xchg rsi, rbx",
+                "lock cmpxchg16b [rdi]",
+                "mov rbx, rsi",
+                in("rdi") at,
+                inout("rsi") new as u64 => _,
                 in("rcx") (new >> 64) as u64,
                 inout("rax") low,
                 inout("rdx") high,
