@@ -536,6 +536,22 @@ impl<'m> Machine<'_, 'm> {
         }
     }
 
+    /// LOCK CMPXCHG16B in one host operation, if the operand is memory that allows it. Returns
+    /// the old value.
+    pub(crate) fn compare_exchange_16(
+        &mut self,
+        operand: &Operand<'m>,
+        old: u128,
+        new: u128,
+    ) -> Option<u128> {
+        let (page, within, slot) = operand.is_one_host_page()?;
+        let page = *page;
+        if self.road == Road::Careful {
+            self.attention |= self.code_map.note_store(slot, lines_of(within, 16));
+        }
+        page.compare_exchange_16(within, old, new)
+    }
+
     /// A locked operand that no host operation covers: the VMM's policy decides.
     fn update_split(
         &mut self,

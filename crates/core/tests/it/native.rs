@@ -115,7 +115,7 @@ fn host_profiles() -> Vec<(&'static Profile, bool)> {
 }
 
 /// A guest in flat 64-bit code without paging.
-fn long_guest(profile: &Profile) -> Guest {
+pub fn long_guest(profile: &Profile) -> Guest {
     let mut guest = Guest::with_profile(profile, &[]);
     guest.cpu.msr.efer |= arch::control::EFER_LMA;
     let cs = &mut guest.cpu.seg[SegReg::Cs as usize];
