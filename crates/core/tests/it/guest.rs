@@ -1,5 +1,6 @@
 //! A guest for tests: a processor, a MiB of memory, a device page and ports that record.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use realmode::*;
@@ -33,6 +34,16 @@ pub struct TestBus<'m> {
     pub pending: bool,
     /// Vector of the next acknowledged interrupt.
     pub vector: u8,
+    /// What RDRAND gets.
+    pub random: Option<u64>,
+    /// The value of each MSR that is not the processor's; a missing one is #GP.
+    pub msrs: BTreeMap<u32, u64>,
+    /// Translations that became stale; `None` is all of them.
+    pub stale: Vec<Option<Linear>>,
+    /// Payloads of PTWRITE.
+    pub traced: Vec<u64>,
+    /// How often FERR was asserted.
+    pub ferr: u32,
 }
 
 impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
@@ -81,6 +92,30 @@ impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
     fn interrupt_acknowledge(&mut self, _: &mut Control) -> u8 {
         self.vector
     }
+
+    fn random(&mut self, _: &mut Control) -> Option<u64> {
+        self.random
+    }
+
+    fn read_msr(&mut self, index: u32, _: &mut Control) -> Option<u64> {
+        self.msrs.get(&index).copied()
+    }
+
+    fn write_msr(&mut self, index: u32, value: u64, _: &mut Control) -> bool {
+        self.msrs.get_mut(&index).map(|place| *place = value).is_some()
+    }
+
+    fn invalidate(&mut self, linear: Option<Linear>) {
+        self.stale.push(linear);
+    }
+
+    fn trace_write(&mut self, value: u64) {
+        self.traced.push(value);
+    }
+
+    fn fpu_error(&mut self, _: &mut Control) {
+        self.ferr += 1;
+    }
 }
 
 /// A guest in real mode: CS=DS=ES=SS=0, SP=0xF00, IVT entry n points to 0000:(0x400 + n), where
@@ -90,6 +125,7 @@ pub struct Guest {
     pub profile: Profile,
     /// Lines of decode cache; 0 for none.
     pub lines: usize,
+    pub policy: Policy,
     pub bus: TestBus<'static>,
 }
 
@@ -113,8 +149,14 @@ impl Guest {
             port_value: u64::MAX,
             pending: false,
             vector: 0x20,
+            random: None,
+            msrs: BTreeMap::new(),
+            stale: Vec::new(),
+            traced: Vec::new(),
+            ferr: 0,
         };
-        let guest = Guest { cpu, profile: profile.clone(), lines: 64, bus };
+        let guest =
+            Guest { cpu, profile: profile.clone(), lines: 64, policy: Policy::default(), bus };
         for n in 0..256u64 {
             guest.poke(n * 4, &(0x400 + n as u16).to_le_bytes());
         }
@@ -150,6 +192,7 @@ impl Guest {
     pub fn run(&mut self, budget: u64) -> Stop {
         let mut lines = vec![CacheLine::EMPTY; self.lines];
         let mut emulator = Emulator::new(&self.profile, &mut lines);
+        *emulator.policy_mut() = self.policy;
         emulator_run(&mut emulator, &mut self.cpu, &mut self.bus, budget)
     }
 

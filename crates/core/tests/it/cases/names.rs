@@ -106,7 +106,8 @@ pub fn parse_assign(word: &str) -> Result<Assign, String> {
         _ => {}
     }
     let number = hex(value)?;
-    assign(name, number).ok_or_else(|| format!("nothing is called `{name}`, or it cannot be {value}"))
+    assign(name, number)
+        .ok_or_else(|| format!("nothing is called `{name}`, or it cannot be {value}"))
 }
 
 fn table(value: &str) -> Result<TableRegister, String> {
@@ -169,8 +170,22 @@ fn register(name: &str) -> Option<(u8, u32, u32)> {
 }
 
 const REGISTERS: [Reg; 16] = [
-    Reg::Rax, Reg::Rcx, Reg::Rdx, Reg::Rbx, Reg::Rsp, Reg::Rbp, Reg::Rsi, Reg::Rdi, Reg::R8,
-    Reg::R9, Reg::R10, Reg::R11, Reg::R12, Reg::R13, Reg::R14, Reg::R15,
+    Reg::Rax,
+    Reg::Rcx,
+    Reg::Rdx,
+    Reg::Rbx,
+    Reg::Rsp,
+    Reg::Rbp,
+    Reg::Rsi,
+    Reg::Rdi,
+    Reg::R8,
+    Reg::R9,
+    Reg::R10,
+    Reg::R11,
+    Reg::R12,
+    Reg::R13,
+    Reg::R14,
+    Reg::R15,
 ];
 
 impl Assign {
