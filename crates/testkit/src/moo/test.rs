@@ -116,8 +116,8 @@ impl<'a> State<'a> {
 pub struct CapturedException {
     /// The vector.
     pub vector: u8,
-    /// The address of the bus cycle that pushed FLAGS. A word at an odd address takes two, and
-    /// the one recorded is that of the upper byte.
+    /// The address of the word on the bus with which FLAGS were pushed: where SP is odd, FLAGS
+    /// are one byte above it.
     pub flags_at: u32,
 }
 

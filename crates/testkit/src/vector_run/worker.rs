@@ -235,17 +235,17 @@ fn halt_address(profile: &Profile, test: &Test<'_>) -> u32 {
     (cs << 4).wrapping_add(ip & 0xFFFF)
 }
 
-/// Where the two bytes of FLAGS are that an exception pushed: above CS and IP, on the stack as it
-/// has to be afterwards. The address in the test is believed only if the stack is elsewhere,
-/// because it is that of a bus cycle, and where SP is odd that of the upper byte.
+/// Where the two bytes of FLAGS are that an exception pushed. The address in the test is that of
+/// a word on the bus; where SP is odd, FLAGS are one byte above it.
 fn pushed_flags(profile: &Profile, test: &Test<'_>) -> Option<[u32; 2]> {
     let recorded = test.exception?.flags_at;
     let ss = expected(profile, test, Register::Ss) & 0xFFFF;
     let sp = expected(profile, test, Register::Esp);
+    // CS and IP lie below them.
     let at = |offset: u32| ((ss << 4) + (sp.wrapping_add(offset) & 0xFFFF)) % MEMORY_BYTES as u32;
     let frame = [at(4), at(5)];
-    Some(match frame.contains(&recorded) {
-        true => frame,
-        false => [recorded, recorded.wrapping_add(1)].map(|byte| byte % MEMORY_BYTES as u32),
-    })
+    if recorded == frame[0] || recorded == frame[0] & !1 {
+        return Some(frame);
+    }
+    Some([recorded, recorded.wrapping_add(1)].map(|byte| byte % MEMORY_BYTES as u32))
 }
