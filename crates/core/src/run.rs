@@ -502,9 +502,12 @@ impl Runner<'_, '_> {
         let context = context(self.m.cpu, self.m.profile);
         loop {
             match decode(&window.bytes[..window.len], context) {
-                Ok((op, _)) => {
+                Ok((op, details)) => {
                     let mut bytes = [0; 15];
                     let len = usize::from(op.len).min(window.len).min(15);
+                    if details.repeat != 0 {
+                        self.m.guard(&window, len);
+                    }
                     bytes[..len].copy_from_slice(&window.bytes[..len]);
                     return Ok(Current { op, bytes });
                 }
@@ -808,6 +811,7 @@ impl Runner<'_, '_> {
 
     /// Keeps what is in flight for the next run.
     fn hold(&mut self, work: Work) -> Stop {
+        wrap_ip(self.m.cpu, self.m.profile);
         let record = &mut self.m.flight.record;
         record.rip = self.m.cpu.rip;
         record.cs_base = self.m.cpu.segment(SegReg::Cs).base;

@@ -7,7 +7,7 @@ use crate::arch::registers::{Reg, SegReg};
 use crate::bus::Access;
 use crate::isa::operand::Operand::{Ev, Iw, Jb, Jz};
 use crate::isa::row::{Exec, Row, Size64, one, sized, two};
-use crate::machine::{Machine, Road, Step};
+use crate::machine::{Leave, Machine, Road, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
 use crate::width::Width;
@@ -52,8 +52,12 @@ fn call_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         m.prepare(op.seg, m.offset(op), W::BYTES, Access::Read)?;
         m.prepare(SegReg::Ss as u8, sp, W::BYTES, Access::Write)?;
     }
-    let target = m.load::<W>(op)?;
-    call_to::<W>(m, target.to_u64())
+    let target = m.load::<W>(op)?.to_u64();
+    if m.road == Road::Block && target > m.ip_limit {
+        // Likely a fault; which one comes first is for the careful road to say.
+        return Err(Leave::Again);
+    }
+    call_to::<W>(m, target)
 }
 
 #[inline(always)]

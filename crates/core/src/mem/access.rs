@@ -359,7 +359,7 @@ impl<'m> Machine<'_, 'm> {
             return Ok(());
         }
         let done = self.flight.replay_read(bytes);
-        let (rest, phys) = (&mut bytes[done..], part.phys + done as u64);
+        let (rest, phys) = (&mut bytes[done..], part.phys.wrapping_add(done as u64));
         match part.place {
             Place::Host { page, .. } | Place::Rom { page } => {
                 page.read(phys as usize % PAGE_SIZE, rest);
@@ -388,7 +388,7 @@ impl<'m> Machine<'_, 'm> {
             now.copy_from_slice(&value.to_le_bytes()[..size]);
             self.flight.note_read(now);
             bytes = rest;
-            phys += size as u64;
+            phys = phys.wrapping_add(size as u64);
         }
         Ok(())
     }
@@ -412,7 +412,7 @@ impl<'m> Machine<'_, 'm> {
             return Ok(());
         }
         let done = self.flight.replay_write(bytes.len());
-        let (rest, phys) = (&bytes[done..], part.phys + done as u64);
+        let (rest, phys) = (&bytes[done..], part.phys.wrapping_add(done as u64));
         if rest.is_empty() {
             return Ok(());
         }
@@ -444,7 +444,7 @@ impl<'m> Machine<'_, 'm> {
             self.take_reply(reply, || Stopped::Mmio(phys, size, Some(data)))?;
             self.flight.note_write(size);
             bytes = rest;
-            phys += size as u64;
+            phys = phys.wrapping_add(size as u64);
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use crate::arch::registers::SegReg;
 use crate::bus::{Access, Phys, Prepared};
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine};
-use crate::mem::code_map::CodeMap;
+use crate::mem::code_map::{CodeMap, lines_of};
 use crate::mem::host::{HostPage, PAGE_SIZE};
 use crate::mem::segment::is_canonical;
 use crate::profile::Generation;
@@ -33,6 +33,10 @@ pub(crate) struct Window<'m> {
     pub(crate) page: CodePage<'m>,
     /// Offset of the first byte in its page.
     pub(crate) within: usize,
+    /// Bytes that come from that page.
+    head: usize,
+    /// Where the rest comes from: the slot and the offset in its page.
+    tail: Option<(u16, usize)>,
 }
 
 /// What ends a fetch window.
@@ -70,7 +74,7 @@ impl<'m> Machine<'_, 'm> {
         } else {
             End::Page
         };
-        Ok(Window { bytes, len, end, page, within })
+        Ok(Window { bytes, len, end, page, within, head: len, tail: None })
     }
 
     /// Adds the bytes of the next page to a window that ends at its page.
@@ -80,9 +84,22 @@ impl<'m> Machine<'_, 'm> {
         let len = (MAX_LENGTH - window.len).min(to_limit as usize);
         let place = &mut window.bytes[window.len..window.len + len];
         page.host.read(linear as usize % PAGE_SIZE, place);
+        window.tail = Some((page.slot, linear as usize % PAGE_SIZE));
         window.len += len;
         window.end = if window.len == MAX_LENGTH { End::Full } else { End::Limit };
         Ok(())
+    }
+
+    /// Treats the first `len` bytes of a window as code, as a block would: a repeated store that
+    /// meets them stops there, and the next iteration is fetched anew.
+    pub(crate) fn guard(&mut self, window: &Window<'m>, len: usize) {
+        let head = len.min(window.head).max(1);
+        self.code_map.add(window.page.slot, lines_of(window.within, head));
+        if let Some((slot, within)) = window.tail
+            && len > head
+        {
+            self.code_map.add(slot, lines_of(within, len - head));
+        }
     }
 
     /// The linear address `ahead` bytes after RIP, and how many bytes the segment has from there.

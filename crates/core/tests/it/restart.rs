@@ -118,3 +118,20 @@ fn an_operand_read_before_a_request_is_not_read_twice() {
     let reads = guest.bus.seen.iter().filter(|seen| matches!(seen, Seen::Read(..))).count();
     assert_eq!((reads, guest.cpu.rip), (1, CODE + 4));
 }
+
+#[test]
+fn an_event_after_the_last_byte_of_an_8086_segment_can_wait_for_a_device() {
+    // hlt at FFFF; the NMI waits for the end of a MOV SS shadow and its vector for the device.
+    let mut guest = Guest::with_profile(&Profile::I8086, &[]);
+    guest.poke(0xFFFF, &[0xF4]);
+    guest.cpu.rip = 0xFFFF;
+    guest.cpu.idtr.base = DEVICE;
+    guest.cpu.shadow.mov_ss = true;
+    guest.cpu.pending.nmi = true;
+    guest.bus.pending = true;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Mmio(_))));
+    emulator.reply(0x0000_4321).unwrap();
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 0), Ok(Stop::Budget));
+    assert_eq!((guest.cpu.rip, guest.word(0xEFA)), (0x4321, 0));
+}

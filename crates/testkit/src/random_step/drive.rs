@@ -77,13 +77,15 @@ impl Bench<'_> {
             println!("{way:?}:");
         }
         self.world.begin(case.salt, case.map, case.code_page, way == Way::Pending);
-        for emulator in [&mut self.uncached, &mut self.cached, &mut self.spare] {
-            emulator.cancel();
-            emulator.withdraw(Phys(0), u64::MAX);
-        }
+        let emulator = match way {
+            Way::Uncached | Way::Observed => &mut self.uncached,
+            _ => &mut self.cached,
+        };
+        emulator.cancel();
+        emulator.withdraw(Phys(0), u64::MAX);
         let mut run = Run { cpu: case.cpu.clone(), spent: 0, retired: 0, requests: 0 };
         let end = self.until_end(case, way, &mut run);
-        let dirty = self.world_dirty();
+        let dirty = self.arena.dirty.load(Relaxed);
         let changes = self.arena.take_changes();
         let end = end?;
         Ok(Outcome {
@@ -96,10 +98,6 @@ impl Bench<'_> {
             dirty,
             requests: run.requests,
         })
-    }
-
-    fn world_dirty(&self) -> u64 {
-        self.arena.dirty.load(Relaxed)
     }
 
     fn until_end(

@@ -19,15 +19,11 @@ pub(crate) const DIRTY_PAGES: usize = 2;
 
 const WORDS: usize = PAGE_SIZE / 8;
 
-/// A page of host memory, aligned as `mmap` would.
-#[repr(align(4096))]
-struct Block([AtomicU64; WORDS]);
-
 /// The pages. `pristine` is what a case starts from.
 pub(crate) struct Arena {
-    blocks: Vec<Block>,
-    /// Words from the start of the blocks to the first page: host pages need no alignment.
-    skew: usize,
+    /// The pages lie in here from `start` on.
+    words: Vec<AtomicU64>,
+    start: usize,
     pub(crate) dirty: AtomicU64,
     pristine: Vec<Cell<u64>>,
 }
@@ -41,34 +37,34 @@ pub(crate) struct Changes {
 }
 
 impl Arena {
-    /// Pages of zeros, `skew` words off their natural alignment.
+    /// Pages of zeros, `skew` words off their natural alignment: host pages need none.
     pub(crate) fn new(skew: usize) -> Arena {
-        let block = || Block([const { AtomicU64::new(0) }; WORDS]);
+        let words: Vec<_> = (0..(PAGES + 2) * WORDS).map(|_| AtomicU64::new(0)).collect();
+        let aligned = (words.as_ptr() as usize).wrapping_neg() % PAGE_SIZE / 8;
         Arena {
-            blocks: (0..=PAGES).map(|_| block()).collect(),
-            skew: skew % WORDS,
+            words,
+            start: aligned + skew % WORDS,
             dirty: AtomicU64::new(0),
             pristine: vec![Cell::new(0); PAGES * WORDS],
         }
     }
 
-    fn word(&self, index: usize) -> &AtomicU64 {
-        let at = index + self.skew;
-        &self.blocks[at / WORDS].0[at % WORDS]
+    /// What a page holds now.
+    fn live(&self, page: usize) -> &[AtomicU64] {
+        &self.words[self.start + page * WORDS..][..WORDS]
+    }
+
+    /// What a page holds before a case.
+    fn before(&self, page: usize) -> &[Cell<u64>] {
+        &self.pristine[page * WORDS..][..WORDS]
     }
 
     /// A page as the emulator takes it.
     pub(crate) fn host_page(&self, page: usize) -> HostPage<'_> {
-        assert!(page < PAGES, "the map names pages of the arena");
-        let first = self.blocks.as_ptr().cast::<AtomicU64>();
-        // SAFETY: `blocks` is one allocation of PAGES + 1 pages without padding, so the 4096
-        // bytes from word `page * WORDS + skew` (skew < WORDS) lie within it. It is never
-        // reallocated, and outlives the HostPage, which borrows `self`. Everyone accesses it
-        // through AtomicU64 or the HostPage only.
-        let host = unsafe {
-            let start = first.add(page * WORDS + self.skew);
-            HostPage::from_raw(NonNull::new_unchecked(start.cast_mut()).cast())
-        };
+        let base = NonNull::from(self.live(page)).cast();
+        // SAFETY: `live` is 4096 bytes of atomics, which the HostPage borrows through `self`, and
+        // which everyone else accesses as atomics.
+        let host = unsafe { HostPage::from_raw(base) };
         if page < DIRTY_PAGES { host.with_dirty_bit(&self.dirty, page as u32) } else { host }
     }
 
@@ -79,7 +75,7 @@ impl Arena {
             let shift = 8 * (at % 8);
             let word = &self.pristine[at / 8];
             word.set(word.get() & !(0xFF << shift) | u64::from(byte) << shift);
-            self.word(at / 8).store(word.get(), Relaxed);
+            self.live(page)[at / 8 % WORDS].store(word.get(), Relaxed);
         }
     }
 
@@ -97,24 +93,21 @@ impl Arena {
                 continue;
             }
             changes.mask |= 1 << page;
-            let range = page * WORDS..(page + 1) * WORDS;
-            changes.words.extend(range.clone().map(|i| self.word(i).load(Relaxed)));
+            changes.words.extend(self.live(page).iter().map(|word| word.load(Relaxed)));
             self.restore(page);
         }
         changes
     }
 
     fn is_changed(&self, page: usize) -> bool {
-        let range = page * WORDS..(page + 1) * WORDS;
         // Without an early exit the loop is faster: most pages are unchanged.
-        let differing =
-            range.fold(0, |d, i| d | (self.word(i).load(Relaxed) ^ self.pristine[i].get()));
-        differing != 0
+        let pairs = self.live(page).iter().zip(self.before(page));
+        pairs.fold(0, |bits, (now, then)| bits | (now.load(Relaxed) ^ then.get())) != 0
     }
 
     fn restore(&self, page: usize) {
-        for i in page * WORDS..(page + 1) * WORDS {
-            self.word(i).store(self.pristine[i].get(), Relaxed);
+        for (now, then) in self.live(page).iter().zip(self.before(page)) {
+            now.store(then.get(), Relaxed);
         }
     }
 }

@@ -131,10 +131,8 @@ impl<'w> World<'w> {
     /// A device access, answered or left to the VMM.
     fn access(&mut self, seen: Seen, page: u64, control: &mut Control) -> Reply {
         let bits = self.note(seen, control);
+        self.disturb(bits, page, control);
         let clock = self.clock.wrapping_add(control.retired());
-        if self.disturb(bits, page, control) {
-            self.ready_at = Some(clock);
-        }
         let value = mix(bits);
         if bits >> 32 & 63 == 0 {
             let vectors = [13, 14, 12, 18, 0, 6, 8, 17];
@@ -147,8 +145,9 @@ impl<'w> World<'w> {
         Reply::Ready(value)
     }
 
-    /// Sometimes asks something of the emulator. Tells whether it changed what addresses mean.
-    fn disturb(&mut self, bits: u64, page: u64, control: &mut Control) -> bool {
+    /// Sometimes asks something of the emulator.
+    fn disturb(&mut self, bits: u64, page: u64, control: &mut Control) {
+        let clock = self.clock.wrapping_add(control.retired());
         match bits & 63 {
             0 | 1 => control.interrupt(true),
             2 => control.interrupt(false),
@@ -156,7 +155,7 @@ impl<'w> World<'w> {
             4 => control.stop(),
             5 => {
                 control.a20(bits >> 8 & 1 != 0);
-                return true;
+                self.ready_at = Some(clock);
             }
             6 => control.withdraw(Phys(page << 12), bits >> 8 & 0xFFFF),
             7 | 8 => {
@@ -164,11 +163,10 @@ impl<'w> World<'w> {
                 self.changed.retain(|&(old, _)| old != page);
                 self.changed.push((page, bits));
                 control.withdraw(Phys(page << 12), 4096);
-                return true;
+                self.ready_at = Some(clock);
             }
             _ => {}
         }
-        false
     }
 
     fn kind(&self, page: u64) -> Kind {
