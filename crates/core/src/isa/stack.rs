@@ -66,7 +66,10 @@ fn pop_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     m.set_stack_offset(m.stack_offset(W::BYTES as i64));
     let to = m.offset(op);
     let result = transfer::<W>(m, (SS, from), (op.seg, to));
-    if result.is_err() {
+    // A 286 whose store faults keeps the increment; every other processor takes it back.
+    let kept = m.profile.generation == Generation::I80286
+        && matches!(result, Err(Leave::Fault(_)));
+    if result.is_err() && !kept {
         m.cpu.gpr[Reg::Rsp] = rsp;
     }
     result
