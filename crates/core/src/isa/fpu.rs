@@ -7,7 +7,6 @@
 use crate::arch::control::{CR0_EM, CR0_MP, CR0_NE, CR0_TS};
 use crate::arch::cpuid::Features;
 use crate::arch::registers::Reg;
-use crate::bus::Access;
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{
     self, Ew, Mbcd, Menv, Mf32, Mf64, Mf80, Mi16, Mi32, Mi64, Msave, Mw, Rax, St0, Sti,

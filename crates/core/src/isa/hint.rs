@@ -9,7 +9,7 @@ use crate::arch::registers::Reg;
 use crate::arch::rflags::ARITH;
 use crate::bus::Access;
 use crate::fault::Fault;
-use crate::isa::operand::Operand::{Bnd, Ev, Gv, M, Mb, Q, Rd, Rv};
+use crate::isa::operand::Operand::{Ev, Gv, Mb, Rd, Rv};
 use crate::isa::row::{Modes, Prefix, Row, one, two};
 use crate::machine::{Machine, Step};
 use crate::op::Op;
@@ -71,20 +71,10 @@ pub(crate) const ROWS: &[Row] = &[
     prefetch("PREFETCHIT1", 0x18, 6).modes(Modes::Only64).needs(Features::PREFETCHI),
     prefetch("PREFETCHIT0", 0x18, 7).modes(Modes::Only64).needs(Features::PREFETCHI),
     prefetch("CLDEMOTE", 0x1C, 0).prefix(Prefix::None).needs(Features::CLDEMOTE),
-    // MPX, whose encodings are hints without it.
-    two("BNDLDX", 0x1A, &[Bnd, M]).prefix(Prefix::None).needs(Features::MPX),
-    two("BNDMOV", 0x1A, &[Bnd, Q]).prefix(Prefix::P66).needs(Features::MPX),
-    two("BNDCL", 0x1A, &[Bnd, Ev]).prefix(Prefix::F3).needs(Features::MPX),
-    two("BNDCU", 0x1A, &[Bnd, Ev]).prefix(Prefix::F2).needs(Features::MPX),
-    two("BNDSTX", 0x1B, &[M, Bnd]).prefix(Prefix::None).needs(Features::MPX),
-    two("BNDMOV", 0x1B, &[Q, Bnd]).prefix(Prefix::P66).needs(Features::MPX),
-    two("BNDMK", 0x1B, &[Bnd, M]).prefix(Prefix::F3).needs(Features::MPX),
-    two("BNDCN", 0x1B, &[Bnd, Ev]).prefix(Prefix::F2).needs(Features::MPX),
-    // SDM vol. 2B, "RDSSP": a NOP while shadow stacks are off, as they are here.
-    two("RDSSP", 0x1E, &[Rv]).register().digit(1).prefix(Prefix::F3).since(MODERN).handler(nop),
     two("ENDBR64", 0x1E, &[]).modrm(0xFA).prefix(Prefix::F3).since(MODERN).handler(nop),
     two("ENDBR32", 0x1E, &[]).modrm(0xFB).prefix(Prefix::F3).since(MODERN).handler(nop),
-    // What is left of 0F 0D and 0F 18 to 1F.
+    // What no other family takes of 0F 0D and 0F 18 to 1F: MPX and shadow stacks refine these, and
+    // are NOPs where they do not exist.
     two("NOP", 0x0D, &[Ev]).since(MODERN).handler(nop),
     two("NOP", 0x18, &[Ev]).span(8).since(MODERN).handler(nop),
 ];

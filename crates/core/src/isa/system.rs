@@ -88,10 +88,6 @@ pub(crate) const ROWS: &[Row] = &[
     two("RSM", 0xAA, &[]).since(Generation::Modern).handler(rsm).changes_validity(),
     // 64-bit code.
     exact("SWAPGS", 0xF8).modes(Modes::Only64).since(Generation::Modern),
-    base("RDFSBASE", 0),
-    base("RDGSBASE", 1),
-    base("WRFSBASE", 2),
-    base("WRGSBASE", 3),
     // LOADALL: 102 bytes at 800h on a 286, at ES:EDI on a 386.
     two("LOADALL", 0x05, &[])
         .since(Generation::I80286)
@@ -106,15 +102,6 @@ pub(crate) const ROWS: &[Row] = &[
 /// 0F 01 with a ModRM byte that is opcode.
 const fn exact(name: &'static str, modrm: u8) -> Row {
     two(name, 0x01, &[]).modrm(modrm)
-}
-
-const fn base(name: &'static str, digit: u8) -> Row {
-    two(name, 0xAE, &[Ey])
-        .register()
-        .digit(digit)
-        .prefix(Prefix::F3)
-        .modes(Modes::Only64)
-        .needs(Features::FSGSBASE)
 }
 
 fn hlt(m: &mut Machine<'_, '_>, _: &Op) -> Step {
@@ -147,7 +134,9 @@ fn cpuid(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     let (leaf, subleaf) = (m.cpu.gpr[Reg::Rax] as u32, ecx(m));
     let mut result = m.bus.cpuid(m.profile, leaf, subleaf);
     // Two bits mirror CR4, whoever answers.
-    let mirror = |word: &mut u32, bit: u32, on: bool| *word = *word & !bit | bit * u32::from(on);
+    let mirror = |word: &mut u32, bit: u32, on: bool| {
+        *word = if on { *word | bit } else { *word & !bit };
+    };
     match (leaf, subleaf) {
         (1, _) => mirror(&mut result.ecx, 1 << 27, m.cpu.cr4 & CR4_OSXSAVE != 0),
         (7, 0) => mirror(&mut result.ecx, 1 << 4, m.cpu.cr4 & CR4_PKE != 0),

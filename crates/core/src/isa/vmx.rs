@@ -1,10 +1,10 @@
 //! Monitors and enclaves: VMX, SMX, SVM, SEV-SNP, SGX, TDX, and the extensions that need an
-//! operating system in protected mode: CET, user interrupts, FRED, transactions. Rows only: no
+//! operating system in protected mode: user interrupts, FRED, transactions. Rows only: no
 //! profile offers their features, so each is #UD; a profile that does stops as `Unimplemented`.
 //! VMCALL and VMMCALL, which a guest executes, are in `system.rs`.
 
 use crate::arch::cpuid::Features;
-use crate::isa::operand::Operand::{self, Ey, Gy, Ib, Jz, Mdq, Mq, My, Rd, Rv};
+use crate::isa::operand::Operand::{self, Ey, Gy, Ib, Jz, Mdq, Mq, Rd, Rv};
 use crate::isa::row::{Map, Modes, Prefix, Row, one, row, two};
 
 /// The rows of this family.
@@ -52,14 +52,6 @@ pub(crate) const ROWS: &[Row] = &[
     exact("RMPADJUST", 0xFE, Prefix::F3, Features::SNP).modes(Modes::Only64),
     exact("PVALIDATE", 0xFF, Prefix::F2, Features::SNP),
     exact("PSMASH", 0xFF, Prefix::F3, Features::SNP).modes(Modes::Only64),
-    // Shadow stacks.
-    exact("SETSSBSY", 0xE8, Prefix::F3, Features::CET_SS),
-    exact("SAVEPREVSSP", 0xEA, Prefix::F3, Features::CET_SS),
-    guest("RSTORSSP", 0x01, &[Mq], Prefix::F3, Features::CET_SS).digit(5),
-    guest("CLRSSBSY", 0xAE, &[Mq], Prefix::F3, Features::CET_SS).digit(6),
-    guest("INCSSP", 0xAE, &[Rv], Prefix::F3, Features::CET_SS).register().digit(5),
-    table("WRSS", 0xF6, &[My, Gy], Prefix::None, Features::CET_SS),
-    table("WRUSS", 0xF5, &[My, Gy], Prefix::P66, Features::CET_SS),
     // User interrupts, FRED, user MSRs.
     exact("UIRET", 0xEC, Prefix::F3, Features::UINTR).modes(Modes::Only64),
     exact("TESTUI", 0xED, Prefix::F3, Features::UINTR).modes(Modes::Only64),
