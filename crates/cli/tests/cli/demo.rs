@@ -13,7 +13,7 @@ fn the_demo_passes_its_checks_and_ends_with_exit_code_0() {
     let said = realmode(&["boot"]).expect(0, &[]);
     assert!(said.stdout.contains("All checks passed.\r\n"), "{}", said.stdout);
     assert!(!said.stdout.contains("FAILED"), "{}", said.stdout);
-    assert!(said.stdout.contains("╔══ Processor ══"), "the screen follows the log");
+    assert!(said.stdout.contains("╔═══ Processor ══"), "the screen follows the log");
     assert_eq!(said.stderr, "");
 }
 
