@@ -1,10 +1,98 @@
-//! Every line of FACTS sections 1 to 4, 6 and 7 has a case or a test, or a reason why it does not
-//! concern real mode.
+//! Every line of FACTS sections 1 to 4, 6 and 7 has a case or a test named by it, or a reason why
+//! it does not concern real mode.
 
+use std::collections::BTreeSet;
 use std::io::Write;
+
+use crate::cases::all;
+
+/// The lines of those sections.
+const LINES: [&str; 97] = [
+    // 1: instructions that reach a device
+    "M01", "M02", "M04", "M05", "M07", "M08", "M10", "M11", "M13", "M14", "M16", "M17", "M19",
+    "M20", "M22",
+    // 2: restart, double access, splitting
+    "R01", "R02", "R04", "R05", "R07", "R08", "R10", "R11", "R13", "R14", "R16", "R17", "R19",
+    "R20",
+    // 3: fetch, length, prefixes, decode
+    "D01", "D02", "D04", "D05", "D07", "D08", "D10", "D11", "D13", "D14", "D16", "D17", "D19",
+    "D20", "D22", "D23", "D25", "D26", "D28",
+    // 4: real mode
+    "W01", "W02", "W04", "W05", "W07", "W08", "W10", "W11", "W13", "W14", "W16", "W17", "W19",
+    "W20", "W22", "W23", "W25", "W26", "W28", "W29", "W31", "W32",
+    // 6: debug, TF, shadow, RF, NMI
+    "B01", "B02", "B04", "B05", "B07", "B08", "B10", "B11", "B13", "B14", "B16", "B17",
+    // 7: arithmetic, flags, read-modify-write
+    "A01", "A02", "A04", "A05", "A07", "A08", "A10", "A11", "A13", "A14", "A16", "A17", "A19",
+    "A20", "A22",
+];
+
+/// Lines that say nothing about real mode, for the issues that they belong to.
+const ELSEWHERE: [(&str, &str); 10] = [
+    ("M14", "AVX does not exist in real mode: VEX there is #UD (D19)"),
+    ("R16", "RIP-relative addresses exist in 64-bit code only"),
+    ("D13", "64-bit code's segment prefixes; 16-bit code's are in D14"),
+    ("D20", "VEX in 16-bit protected-mode code"),
+    ("B04", "a matter of the VMX backend"),
+    ("A07", "bits 63:32 of a CMOV in 64-bit code"),
+    ("A08", "90 and 41 90 in 64-bit code"),
+    ("A13", "a repeated string instruction with 32-bit addresses in 64-bit code"),
+    ("A17", "masked moves and gathers are AVX"),
+    ("A20", "FXSAVE and FXRSTOR belong to the SIMD state, of a later issue"),
+];
+
+/// Rust tests that can cover a line.
+const SOURCES: [&str; 9] = [
+    include_str!("../alu.rs"),
+    include_str!("../branch.rs"),
+    include_str!("../facts.rs"),
+    include_str!("../far.rs"),
+    include_str!("../mov.rs"),
+    include_str!("../shift.rs"),
+    include_str!("../string.rs"),
+    include_str!("../system.rs"),
+    include_str!("../exchange.rs"),
+];
 
 /// Prints past the test harness, which would keep it to itself.
 pub fn say(line: &str) {
     let mut out = std::io::stderr().lock();
     writeln!(out, "{line}").expect("stderr takes a line");
+}
+
+/// The lines that tests are named by: `fn r04_...` is R04.
+fn named_tests() -> BTreeSet<String> {
+    let lines = SOURCES.iter().flat_map(|text| text.lines());
+    let names = lines.filter_map(|line| line.strip_prefix("fn "));
+    names
+        .filter_map(|name| name.split_once('_'))
+        .map(|(id, _)| id.to_ascii_uppercase())
+        .filter(|id| id.len() == 3 && id[1..].bytes().all(|b| b.is_ascii_digit()))
+        .collect()
+}
+
+#[test]
+fn every_line_of_facts_is_covered_or_lies_elsewhere() {
+    let mut covered = named_tests();
+    covered.extend(all().into_iter().flat_map(|case| case.ids));
+    let elsewhere: BTreeSet<&str> = ELSEWHERE.iter().map(|(id, _)| *id).collect();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for id in LINES {
+        match (covered.contains(id), elsewhere.contains(id)) {
+            (true, false) => count += 1,
+            (false, true) => {}
+            (false, false) => wrong.push(format!("{id} has neither a case nor a reason")),
+            (true, true) => wrong.push(format!("{id} has a case and a reason not to have one")),
+        }
+    }
+    let unknown = covered.iter().filter(|id| !LINES.contains(&id.as_str()));
+    wrong.extend(unknown.map(|id| format!("{id} is no line of these sections")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let rest = elsewhere.len();
+    say(&format!(
+        "FACTS: {count} lines of sections 1-4, 6, 7 covered, {rest} not in real mode"
+    ));
+    for (id, reason) in ELSEWHERE {
+        say(&format!("       {id}: {reason}"));
+    }
 }
