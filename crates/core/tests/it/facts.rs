@@ -373,3 +373,25 @@ fn r02_a_device_is_asked_once_however_often_the_run_is_interrupted() {
     assert_eq!(guest.bus.seen, [Seen::Read(DEVICE, 2)]);
     assert_eq!((guest.word(0xEFE), guest.reg(Reg::Rsp)), (0x1234, 0xEFE));
 }
+
+#[test]
+fn d13_a_segment_prefix_does_not_change_the_fault_in_64_bit_code() {
+    // mov al, [rbx] and mov al, [rbp] at an address that is not canonical
+    let cases: [(&[u8], Fault); 5] = [
+        (&[0x8A, 0x03], Fault::GP),
+        (&[0x36, 0x8A, 0x03], Fault::GP),
+        (&[0x8A, 0x45, 0x00], Fault::SS),
+        (&[0x3E, 0x8A, 0x45, 0x00], Fault::SS),
+        (&[0x64, 0x8A, 0x45, 0x00], Fault::GP),
+    ];
+    for (code, fault) in cases {
+        let mut guest = Guest::new(code);
+        guest.cpu.msr.efer = 0x500;
+        guest.cpu.cr0 |= arch::control::CR0_PE;
+        guest.cpu.seg[SegReg::Cs as usize].attributes = Attributes(0x209B);
+        guest.cpu.gpr[Reg::Rbx] = 1 << 63;
+        guest.cpu.gpr[Reg::Rbp] = 1 << 63;
+        guest.policy.exceptions = u32::MAX;
+        assert_eq!(guest.run(1), Stop::Exception(fault), "{code:x?}");
+    }
+}
