@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arch::control::{CR0_PE, EFER_LMA};
+use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::registers::{RIP_SLOT, SegReg};
 use crate::arch::rflags::{IF, TF, VM};
 use crate::bus::{Bus, Control, Phys};
@@ -575,8 +576,9 @@ impl Runner<'_, '_> {
         m.casts = Shadow::NONE;
         m.keep_rf = false;
         m.no_trap = false;
-        m.stepping = m.cpu.rflags & TF != 0;
-        m.stepping
+        let trap = m.cpu.rflags & TF != 0;
+        m.stepping = trap && m.cpu.msr.debugctl & DEBUGCTL_BTF == 0;
+        trap
     }
 
     #[inline]
@@ -597,15 +599,22 @@ impl Runner<'_, '_> {
             Ok(()) => {
                 let rip = &mut self.m.cpu.rip;
                 *rip = rip.wrapping_sub(u64::from(current.op.tail));
-                self.complete(trap);
+                self.complete(self.is_trapped(trap, current, start));
                 None
             }
             Err(Leave::Branch) => {
-                self.complete(trap);
+                self.complete(self.is_trapped(trap, current, start));
                 None
             }
-            Err(leave) => self.settle(current, start, trap, leave),
+            Err(leave) => self.settle(current, start, trap && self.m.stepping, leave),
         }
+    }
+
+    /// With IA32_DEBUGCTL.BTF only a taken branch is trapped (SDM vol. 3B, "Single-Stepping on
+    /// Branches"). One to the next instruction passes for none.
+    fn is_trapped(&self, trap: bool, current: &Current, start: u64) -> bool {
+        let next = start.wrapping_add(u64::from(current.op.len));
+        trap && (self.m.stepping || self.m.cpu.rip != next)
     }
 
     /// One more instruction is done.

@@ -16,6 +16,8 @@ pub const IA32_SYSENTER_EIP: u32 = 0x176;
 pub const IA32_MISC_ENABLE: u32 = 0x1A0;
 /// Debug control: BTF is bit 1.
 pub const IA32_DEBUGCTL: u32 = 0x1D9;
+/// IA32_DEBUGCTL: TF traps taken branches only.
+pub const DEBUGCTL_BTF: u64 = 1 << 1;
 /// Page attribute table.
 pub const IA32_PAT: u32 = 0x277;
 /// Supervisor CET controls.

@@ -4,6 +4,7 @@ pub(crate) mod boundary;
 pub(crate) mod real;
 
 use crate::arch::control::DR7_GD;
+use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::vector;
 use crate::fault::Event;
 use crate::machine::{Leave, Machine, Step};
@@ -70,11 +71,17 @@ impl Machine<'_, '_> {
             Event::Exception(fault) if fault.vector == vector::PF => {
                 self.cpu.cr2 = self.fault_address;
             }
-            // SDM vol. 3B, "General-Detect": the handler may use the debug registers.
-            Event::Exception(fault) if fault.vector == vector::DB => self.cpu.dr7 &= !DR7_GD,
+            Event::Exception(fault) if fault.vector == vector::DB => self.enter_debug_handler(),
             _ => {}
         }
         Ok(())
+    }
+
+    /// The handler of a #DB may use the debug registers and is not traced itself (SDM vol. 3B,
+    /// "General-Detect Exception Condition", "Single-Stepping on Branches").
+    pub(crate) fn enter_debug_handler(&mut self) {
+        self.cpu.dr7 &= !DR7_GD;
+        self.cpu.msr.debugctl &= !DEBUGCTL_BTF;
     }
 
     /// INT n, INT3, INTO, INT1: as an event whose frame saves the next instruction. A fault in it

@@ -3,7 +3,6 @@
 //!
 //! The stack is prepared first, then the target is checked, then everything moves at once.
 
-use crate::arch::control::DR7_GD;
 use crate::arch::descriptor::Segment;
 use crate::arch::registers::SegReg;
 use crate::arch::rflags::{VIF, VIP, VM};
@@ -216,7 +215,7 @@ fn into(m: &mut Machine<'_, '_>, _: &Op) -> Step {
 /// INT1 is #DB with DR6 as it was. Like every #DB it opens the debug registers to its handler.
 fn int1(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     software_interrupt(m, vector::DB)?;
-    m.cpu.dr7 &= !DR7_GD;
+    m.enter_debug_handler();
     Ok(())
 }
 

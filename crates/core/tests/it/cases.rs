@@ -369,11 +369,14 @@ fn check_held(
     if bus.seen.last() != Some(&seen) {
         return Err(format!("the request is {seen:X?}, the bus saw {:X?}", bus.seen));
     }
-    // An event taken at the boundary may have come before; else nothing has changed.
+    // An event taken at the boundary or an iteration may have come before; else nothing changed.
     let mut lines = Vec::new();
     if before.rip == cpu.rip && before.pending == cpu.pending {
         let mut before = before.clone();
         before.pending.interrupt = cpu.pending.interrupt;
+        for reg in [Reg::Rcx, Reg::Rsi, Reg::Rdi] {
+            before.gpr[reg] = cpu.gpr[reg];
+        }
         compare_cpu(cpu, &before, 0, &mut lines);
     }
     if lines.is_empty() { Ok(()) } else { Err(format!("while held: {}", lines.join(", "))) }

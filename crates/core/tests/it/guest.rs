@@ -44,12 +44,23 @@ pub struct TestBus<'m> {
     pub traced: Vec<u64>,
     /// How often FERR was asserted.
     pub ferr: u32,
+    /// An acknowledged interrupt is no longer asserted.
+    pub edge: bool,
+    /// How often a vector was asked for.
+    pub acknowledgements: usize,
+    /// Is the processor the one that starts by itself?
+    pub bootstrap: bool,
+    /// From here on there is no RAM.
+    pub hole: u64,
 }
 
 impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
         if page.0 == DEVICE {
             return Prepared::Mmio;
+        }
+        if page.0 >= self.hole {
+            return Prepared::Unmapped;
         }
         let at = page.0 as usize;
         match self.ram.get(at..at + PAGE_SIZE) {
@@ -89,7 +100,11 @@ impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
         if self.pending { Reply::Pending } else { Reply::Ready(0) }
     }
 
-    fn interrupt_acknowledge(&mut self, _: &mut Control) -> u8 {
+    fn interrupt_acknowledge(&mut self, control: &mut Control) -> u8 {
+        self.acknowledgements += 1;
+        if self.edge {
+            control.interrupt(false);
+        }
         self.vector
     }
 
@@ -115,6 +130,10 @@ impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
 
     fn fpu_error(&mut self, _: &mut Control) {
         self.ferr += 1;
+    }
+
+    fn is_bootstrap_processor(&self) -> bool {
+        self.bootstrap
     }
 }
 
@@ -154,6 +173,10 @@ impl Guest {
             stale: Vec::new(),
             traced: Vec::new(),
             ferr: 0,
+            edge: false,
+            acknowledgements: 0,
+            bootstrap: true,
+            hole: u64::MAX,
         };
         let guest =
             Guest { cpu, profile: profile.clone(), lines: 64, policy: Policy::default(), bus };

@@ -351,3 +351,37 @@ pub fn flags(list: &str) -> Result<u64, String> {
 pub fn flag(name: &str) -> Option<u64> {
     rflags::NAMES.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)).map(|(mask, _)| *mask)
 }
+
+#[test]
+fn a_malformed_line_is_named_by_file_and_line() {
+    let bad = [
+        "code 90",
+        "case",
+        "case W05",
+        "case x\ncode 9",
+        "case x\ncode GG",
+        "case x\nset ax=12345",
+        "case x\nset ey=1",
+        "case x\nset ax",
+        "case x\nset cf=2",
+        "case x\nset flags=CF,QF",
+        "case x\nprofile z80",
+        "case x\nat 1000",
+        "case x\ndevice B8001",
+        "case x\nmem 2000",
+        "case x\nsees read2",
+        "case x\nsees peek1:0",
+        "case x\nsees write2:B8000",
+        "case x\nwant #XY",
+        "case x\nwant [2000=12",
+        "case x\nstop never",
+        "case x\nrun ten",
+        "case x\njump 5",
+        "case x\nrow 90\ncode 90",
+    ];
+    for text in bad {
+        let line = text.lines().count();
+        let error = parse(Path::new("some/bad.case"), text).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("some/bad.case:{line}: ")), "{text:?}: {error}");
+    }
+}
