@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod random_steps;
+mod tidy;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
+  tidy                                                            check the house style
   random-steps [--count N] [--seed S] [--jobs J] [--failures N]   run random cases
   random-steps --seed S --index I [--quiet]                       replay one of them";
 
@@ -14,6 +16,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.split_first() {
         Some((command, rest)) if command == "random-steps" => random_steps::main(rest),
+        Some((command, [])) if command == "tidy" => tidy::main(),
         _ => Err(USAGE.into()),
     };
     match result {

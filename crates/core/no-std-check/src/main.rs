@@ -1,0 +1,56 @@
+//! Runs a few guest instructions with nothing but core around them, and exits with 0 if they did
+//! what they should.
+#![no_std]
+#![no_main]
+
+mod bare;
+
+use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use realmode::{
+    Access, Bus, CacheLine, Control, Cpu, Emulator, HostPage, PAGE_SIZE, Phys, Prepared, Profile,
+    Reply, SegReg, Segment, Stop,
+};
+
+/// Two pages of guest memory.
+static RAM: [AtomicU8; 2 * PAGE_SIZE] = [const { AtomicU8::new(0) }; 2 * PAGE_SIZE];
+
+/// mov cx, 5; add ax, cx; loop -4; mov [1000], ax; out E9, al; hlt
+const CODE: &[u8] =
+    &[0xB9, 5, 0, 0x01, 0xC8, 0xE2, 0xFC, 0xA3, 0x00, 0x10, 0xE6, 0xE9, 0xF4];
+
+struct Machine {
+    written: u64,
+}
+
+impl<'a> Bus<'a> for Machine {
+    fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
+        let at = page.0 as usize;
+        let cells = RAM.get(at..at.saturating_add(PAGE_SIZE));
+        match cells.map(HostPage::from_cells) {
+            Some(Ok(page)) => Prepared::Ram(page),
+            _ => Prepared::Unmapped,
+        }
+    }
+
+    fn port_out(&mut self, _: u16, _: u8, data: u64, _: &mut Control) -> Reply {
+        self.written = data;
+        Reply::Ready(0)
+    }
+}
+
+/// The guest's sum of 5 to 1 in memory and at the port, cached and observed.
+fn run() -> bool {
+    for (cell, byte) in RAM.iter().zip(CODE) {
+        cell.store(*byte, Relaxed);
+    }
+    let mut cache = [const { CacheLine::EMPTY }; 4];
+    let mut emulator = Emulator::new(&Profile::INTEL, &mut cache);
+    let mut cpu = Cpu::reset();
+    cpu.seg[SegReg::Cs as usize] = Segment::real(0);
+    cpu.rip = 0;
+    let mut machine = Machine { written: 0 };
+    let stop = emulator.run(&mut cpu, &mut machine, 100);
+    let sum = RAM.get(0x1000).map(|cell| cell.load(Relaxed));
+    stop == Ok(Stop::Idle) && sum == Some(15) && machine.written == 15
+}
