@@ -70,6 +70,11 @@ pub(crate) struct Details {
     pub(crate) vvvv: u8,
     /// Vector length: 128 << this.
     pub(crate) vector_length: u8,
+    pub(crate) is_evex: bool,
+    /// EVEX's third byte, or 0.
+    pub(crate) evex: u8,
+    /// EVEX.R'.
+    pub(crate) high_reg: bool,
 }
 
 impl core::fmt::Debug for Entry {
@@ -346,7 +351,7 @@ impl Decoder<'_> {
         let mut is_memory = plan.has(Plan::MOFFS);
         let mut is_defined = true;
         if plan.has(Plan::MODRM) {
-            let (modrm, place) = match now3d_place {
+            let (modrm, mut place) = match now3d_place {
                 Some(both) => both,
                 None if plan.has(Plan::REGISTER_ONLY) => {
                     let modrm = cursor.take()?;
@@ -358,7 +363,10 @@ impl Decoder<'_> {
                 }
             };
             is_memory = place.is_memory;
-            is_defined = !self.prefixes.is_vector || self.vector_is_defined(row, modrm, &place);
+            if self.prefixes.is_vector {
+                is_defined = self.vector_is_defined(row, modrm, &place);
+                place.disp *= self.displacement_unit(row, modrm);
+            }
             self.set_operands(&mut op, row, modrm, &place);
         } else if plan.has(Plan::OPCODE_REG) {
             let extended = (self.prefixes.rex & REX_B) << 3 | self.opcode & 7;
@@ -596,8 +604,7 @@ impl Decoder<'_> {
     fn handler(&self, row: &'static Entry, op: &Op, is_memory: bool) -> Handler {
         if self.prefixes.lock && !self.prefixes.is_vector {
             return match row.locked() {
-                // AMD's LOCK MOV CR0 is the one legal LOCK without a memory operand.
-                Some(handler) if is_memory || row.plan.has(Plan::REGISTER_ONLY) => handler,
+                Some(handler) if row.takes_lock(is_memory) => handler,
                 _ if self.context.profile.generation < Generation::I80386 => {
                     self.plain_handler(row, op, is_memory)
                 }
@@ -644,6 +651,9 @@ impl Decoder<'_> {
             rex: self.prefixes.rex,
             vvvv: self.prefixes.vvvv,
             vector_length: self.prefixes.length,
+            is_evex: self.prefixes.is_evex,
+            evex: self.prefixes.evex,
+            high_reg: self.prefixes.high_reg,
         }
     }
 

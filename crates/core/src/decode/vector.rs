@@ -120,7 +120,11 @@ impl Decoder<'_> {
         }
         // An unused vvvv is 1111b; there are only eight mask, tile and bound registers.
         let eight = row.operands.iter().any(|o| matches!(o, Operand::Kv | Operand::Tv));
-        let vvvv_fits = if plan.has(Plan::VVVV) { !eight || vvvv < 8 } else { vvvv == 0 };
+        let vvvv_fits = if plan.has(Plan::VVVV) {
+            !eight || vvvv < 8 || !self.is_long()
+        } else {
+            vvvv == 0
+        };
         let high_reg = prefixes.rex & REX_R != 0 || prefixes.high_reg;
         let high_rm =
             prefixes.rex & REX_B != 0 && row.operands.iter().any(|o| matches!(o, Operand::Te));
@@ -129,6 +133,33 @@ impl Decoder<'_> {
             && !high_rm
             && self.evex_is_defined(row, place.is_memory)
             && (row.vector.evex & Vector::DISTINCT == 0 || self.are_distinct(row, modrm, place))
+    }
+
+    /// What EVEX multiplies an 8-bit displacement by: the size of what is accessed (SDM vol. 2A,
+    /// "Compressed Displacement (disp8*N) Support in EVEX").
+    pub(super) fn displacement_unit(&self, row: &Entry, modrm: u8) -> i32 {
+        let prefixes = &self.prefixes;
+        if !prefixes.is_evex || modrm >> 6 != 1 {
+            return 1;
+        }
+        if prefixes.evex & EVEX_B != 0 {
+            return 1 << ((row.vector.evex & Vector::BROADCAST) >> 5);
+        }
+        let Some(operand) = row.operands.iter().find(|operand| operand.is_rm()) else {
+            return 1;
+        };
+        // An element where elements are accessed one by one.
+        let element = if prefixes.wide { 8 } else { 4 };
+        match operand {
+            // VPEXPANDB and W, VPCOMPRESSB and W are 62 and 63; the others have larger elements.
+            Operand::Wn if matches!(self.opcode, 0x62 | 0x63) => element / 4,
+            Operand::Wn => element,
+            operand if operand.is_vsib() => element,
+            operand => {
+                let size = if self.is_long() { element as u16 } else { 4 };
+                i32::from(operand.memory_bytes(16 << prefixes.length.min(2), size))
+            }
+        }
     }
 
     fn evex_is_defined(&self, row: &Entry, is_memory: bool) -> bool {
@@ -143,8 +174,7 @@ impl Decoder<'_> {
             allowed & Vector::MASK != 0
         };
         // Zeroing needs a mask, and no store zeroes.
-        let stores =
-            is_memory && !matches!(row.operands[0], Operand::V | Operand::Vdq | Operand::Vh);
+        let stores = is_memory && row.operands[0].is_rm();
         let zeroing_fits =
             evex & EVEX_Z == 0 || mask != 0 && allowed & Vector::ZEROING != 0 && !stores;
         let b = if is_memory { Vector::BROADCAST } else { Vector::ROUNDING | Vector::SAE };

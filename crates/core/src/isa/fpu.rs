@@ -202,7 +202,7 @@ const fn fixed(name: &'static str, opcode: u8, modrm: u8, operands: &[Operand]) 
 
 /// A row of the coprocessor, which is as old as the 8086.
 const fn coprocessor(row: Row) -> Row {
-    row.needs(Features::X87).since(Generation::I8086).handler(not_executed)
+    row.needs(Features::X87).since(Generation::I8086).not_executed(not_executed)
 }
 
 const fn with(row: Row, feature: Features) -> Row {

@@ -117,6 +117,8 @@ pub(crate) enum Operand {
     Wh,
     Wf,
     We,
+    /// As many elements as the mask selects (compress, expand).
+    Wn,
     U,
     Udq,
     L,
@@ -238,6 +240,45 @@ impl Operand {
     /// Does it use VEX.vvvv?
     pub(crate) const fn has_vvvv(self) -> bool {
         matches!(self, O::H | O::Hdq | O::H4 | O::H4dq | O::By | O::Kv | O::Tv)
+    }
+
+    /// Is it what ModRM.rm names?
+    pub(crate) const fn is_rm(self) -> bool {
+        self.is_memory_only()
+            || self.is_register_only()
+            || matches!(self, O::Eb | O::Ew | O::Ed | O::Eq | O::Ev | O::Ey)
+            || matches!(self, O::Edb | O::Edw | O::Edd | O::Rd | O::Rv | O::Rw | O::Sti)
+            || matches!(self, O::Q | O::Qd | O::Keb | O::Kew | O::Ked | O::Keq | O::Bnde)
+            || matches!(self, O::W | O::Wdq | O::Wqq | O::Wq | O::Wd | O::Ww | O::Wb)
+            || matches!(self, O::Wh | O::Wf | O::We | O::Wn)
+    }
+
+    /// Bytes of the memory operand, 0 if it has no size of its own, for an operand size and a
+    /// vector length in bytes.
+    pub(crate) const fn memory_bytes(self, vector: u16, size: u16) -> u16 {
+        match self {
+            O::Eb | O::Mb | O::Edb | O::Keb | O::Wb => 1,
+            O::Ew | O::Mw | O::Edw | O::Kew | O::Ww | O::Mi16 => 2,
+            O::Ed | O::Md | O::Edd | O::Ked | O::Wd | O::Qd | O::Mf32 | O::Mi32 => 4,
+            O::Eq | O::Mq | O::Q | O::Keq | O::Wq | O::Mf64 | O::Mi64 => 8,
+            O::Ev | O::Mv => size,
+            // 16-bit code has no 16-bit form of these.
+            O::Ey | O::My => {
+                if size == 8 {
+                    8
+                } else {
+                    4
+                }
+            }
+            O::Mf80 | O::Mbcd => 10,
+            O::Mdq | O::Wdq => 16,
+            O::Mqq | O::Wqq => 32,
+            O::W | O::Wn | O::Mx => vector,
+            O::Wh => vector / 2,
+            O::Wf => vector / 4,
+            O::We => vector / 8,
+            _ => 0,
+        }
     }
 
     /// Does it make the whole instruction an 8-bit one?

@@ -132,6 +132,8 @@ impl Traits {
     pub(crate) const VALIDITY: u8 = 2;
     /// It serialises: blocks are compared with memory again.
     pub(crate) const SERIALISES: u8 = 4;
+    /// Its handler makes the checks that come first, and stops as `Unimplemented`.
+    pub(crate) const NOT_EXECUTED: u8 = 8;
 }
 
 /// The handlers of a row.
@@ -377,12 +379,20 @@ impl Row {
     }
     /// What executes it.
     pub(crate) const fn exec(mut self, exec: Exec) -> Row {
+        self.traits.0 &= !Traits::NOT_EXECUTED;
         self.exec = exec;
         self
     }
     /// One handler for every form.
     pub(crate) const fn handler(self, handler: Handler) -> Row {
         self.exec(Exec::One(handler))
+    }
+
+    /// Recognised and checked, not executed.
+    pub(crate) const fn not_executed(mut self, handler: Handler) -> Row {
+        self.traits.0 |= Traits::NOT_EXECUTED;
+        self.exec = Exec::One(handler);
+        self
     }
 
     /// Does a trait apply?

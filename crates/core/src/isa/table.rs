@@ -84,6 +84,13 @@ impl Entry {
         self.action().locked
     }
 
+    /// Is LOCK legal before it?
+    #[inline]
+    pub(crate) fn takes_lock(&self, is_memory: bool) -> bool {
+        // AMD's LOCK MOV CR0 is the one legal LOCK without a memory operand.
+        self.locked().is_some() && (is_memory || self.plan.has(Plan::REGISTER_ONLY))
+    }
+
     /// What it does to the flags.
     #[allow(dead_code)] // for tests over every row
     pub(crate) fn effect(&self) -> Effect {

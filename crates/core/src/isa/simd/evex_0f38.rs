@@ -3,7 +3,7 @@
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{
     Ed, Ey, H, H4, H4dq, Hdq, Kg, Kr, Mdq, Mqq, Mvh, Mvqq, Mvx, Mx, U, V, Vdq, Vh, W, Wb, Wd, We,
-    Wf, Wh, Wq, Ww,
+    Wf, Wh, Wn, Wq, Ww,
 };
 use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
@@ -157,10 +157,10 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("EVEX.512.66.0F38.W1 5B {kz}", "VBROADCASTI64X4", &[V, Mqq], F::AVX512F),
     encoding("EVEX.512.66.0F38.W0 5B {kz}", "VBROADCASTI32X8", &[V, Mqq], F::AVX512F),
     // 60
-    encoding("EVEX.128-512.66.0F38.W1 62 {kz}", "VPEXPANDW", &[V, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W0 62 {kz}", "VPEXPANDB", &[V, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W1 63 {kz}", "VPCOMPRESSW", &[W, V], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W0 63 {kz}", "VPCOMPRESSB", &[W, V], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W1 62 {kz}", "VPEXPANDW", &[V, Wn], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W0 62 {kz}", "VPEXPANDB", &[V, Wn], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W1 63 {kz}", "VPCOMPRESSW", &[Wn, V], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W0 63 {kz}", "VPCOMPRESSB", &[Wn, V], F::AVX512F),
     encoding("EVEX.128-512.66.0F38.W1 64 {kz,b64}", "VPBLENDMQ", &[V, H, W], F::AVX512F),
     encoding("EVEX.128-512.66.0F38.W0 64 {kz,b32}", "VPBLENDMD", &[V, H, W], F::AVX512F),
     encoding("EVEX.128-512.66.0F38.W1 65 {kz,b64}", "VBLENDMPD", &[V, H, W], F::AVX512F),
@@ -210,14 +210,14 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("EVEX.128-512.66.0F38.W0 7F {kz,b32}", "VPERMT2PS", &[V, H, W], F::AVX512F),
     // 80
     encoding("EVEX.128-512.66.0F38.W1 83 {kz,b64}", "VPMULTISHIFTQB", &[V, H, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W1 88 {kz}", "VEXPANDPD", &[V, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W0 88 {kz}", "VEXPANDPS", &[V, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W1 89 {kz}", "VPEXPANDQ", &[V, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W0 89 {kz}", "VPEXPANDD", &[V, W], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W1 8A {kz}", "VCOMPRESSPD", &[W, V], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W0 8A {kz}", "VCOMPRESSPS", &[W, V], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W1 8B {kz}", "VPCOMPRESSQ", &[W, V], F::AVX512F),
-    encoding("EVEX.128-512.66.0F38.W0 8B {kz}", "VPCOMPRESSD", &[W, V], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W1 88 {kz}", "VEXPANDPD", &[V, Wn], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W0 88 {kz}", "VEXPANDPS", &[V, Wn], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W1 89 {kz}", "VPEXPANDQ", &[V, Wn], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W0 89 {kz}", "VPEXPANDD", &[V, Wn], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W1 8A {kz}", "VCOMPRESSPD", &[Wn, V], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W0 8A {kz}", "VCOMPRESSPS", &[Wn, V], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W1 8B {kz}", "VPCOMPRESSQ", &[Wn, V], F::AVX512F),
+    encoding("EVEX.128-512.66.0F38.W0 8B {kz}", "VPCOMPRESSD", &[Wn, V], F::AVX512F),
     encoding("EVEX.128-512.66.0F38.W1 8D {kz}", "VPERMW", &[V, H, W], F::AVX512F),
     encoding("EVEX.128-512.66.0F38.W0 8D {kz}", "VPERMB", &[V, H, W], F::AVX512F),
     encoding("EVEX.128-512.66.0F38.W0 8F {k}", "VPSHUFBITQMB", &[Kg, H, W], F::AVX512F),

@@ -1,27 +1,13 @@
-//! Processor state beside the registers: FXSAVE and XSAVE, FS and GS base, shadow stacks,
-//! bounds, wrapped keys.
+//! Processor state in memory: FXSAVE and XSAVE, MXCSR, wrapped keys.
 
 use crate::arch::cpuid::Features as F;
-use crate::isa::operand::Operand::{Bnd, Bnde, Ed, Ey, Gd, Gy, M, Md, Mq, Udq, Vdq};
-use crate::isa::row::{Modes, Row, Size64};
+use crate::isa::operand::Operand::{Ed, Gd, M, Md, Udq, Vdq};
+use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
     // 0F
-    encoding("F3.0F 01 /5", "RSTORSSP", &[Mq], F::CET_SS).modes(Modes::Protected),
-    encoding("F3.0F 01 EA", "SAVEPREVSSP", &[], F::CET_SS).modes(Modes::Protected),
-    encoding("F3.0F 01 E8", "SETSSBSY", &[], F::CET_SS).modes(Modes::Protected),
-    encoding("NP.0F 1A", "BNDLDX", &[Bnd, M], F::MPX),
-    encoding("66.0F 1A", "BNDMOV", &[Bnd, Bnde], F::MPX),
-    encoding("F3.0F 1A", "BNDCL", &[Bnd, Ey], F::MPX).size64(Size64::Force64),
-    encoding("F2.0F 1A", "BNDCU", &[Bnd, Ey], F::MPX).size64(Size64::Force64),
-    encoding("NP.0F 1B", "BNDSTX", &[M, Bnd], F::MPX),
-    encoding("66.0F 1B", "BNDMOV", &[Bnde, Bnd], F::MPX),
-    encoding("F3.0F 1B", "BNDMK", &[Bnd, M], F::MPX),
-    encoding("F2.0F 1B", "BNDCN", &[Bnd, Ey], F::MPX).size64(Size64::Force64),
-    encoding("F3.0F.W1 1E /1", "RDSSPQ", &[Ey], F::CET_SS).register().modes(Modes::Only64),
-    encoding("F3.0F 1E /1", "RDSSPD", &[Ed], F::CET_SS).register(),
     encoding("NP.0F.W1 AE /0", "FXSAVE64", &[M], F::FXSR).modes(Modes::Only64),
     encoding("NP.0F AE /0", "FXSAVE", &[M], F::FXSR),
     encoding("NP.0F.W1 AE /1", "FXRSTOR64", &[M], F::FXSR).modes(Modes::Only64),
@@ -34,13 +20,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("NP.0F AE /5", "XRSTOR", &[M], F::XSAVE),
     encoding("NP.0F.W1 AE /6", "XSAVEOPT64", &[M], F::XSAVEOPT).modes(Modes::Only64),
     encoding("NP.0F AE /6", "XSAVEOPT", &[M], F::XSAVEOPT),
-    encoding("F3.0F AE /0", "RDFSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F AE /1", "RDGSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F AE /2", "WRFSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F AE /3", "WRGSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F.W1 AE /5", "INCSSPQ", &[Ey], F::CET_SS).register().modes(Modes::Only64),
-    encoding("F3.0F AE /5", "INCSSPD", &[Ed], F::CET_SS).register().modes(Modes::Protected),
-    encoding("F3.0F AE /6", "CLRSSBSY", &[Mq], F::CET_SS).modes(Modes::Protected),
     encoding("NP.0F.W1 C7 /3", "XRSTORS64", &[M], F::XSAVES).modes(Modes::Only64),
     encoding("NP.0F C7 /3", "XRSTORS", &[M], F::XSAVES),
     encoding("NP.0F.W1 C7 /4", "XSAVEC64", &[M], F::XSAVEC).modes(Modes::Only64),
@@ -57,10 +36,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("F3.0F38 DD", "AESDEC128KL", &[Vdq, M], F::KEYLOCKER),
     encoding("F3.0F38 DE", "AESENC256KL", &[Vdq, M], F::KEYLOCKER),
     encoding("F3.0F38 DF", "AESDEC256KL", &[Vdq, M], F::KEYLOCKER),
-    encoding("66.0F38.W1 F5", "WRUSSQ", &[Mq, Gy], F::CET_SS).modes(Modes::Only64),
-    encoding("66.0F38 F5", "WRUSSD", &[Md, Gd], F::CET_SS).modes(Modes::Protected),
-    encoding("NP.0F38.W1 F6", "WRSSQ", &[Mq, Gy], F::CET_SS).modes(Modes::Only64),
-    encoding("NP.0F38 F6", "WRSSD", &[Md, Gd], F::CET_SS).modes(Modes::Protected),
     encoding("F3.0F38 FA", "ENCODEKEY128", &[Gd, Ed], F::KEYLOCKER).register(),
     encoding("F3.0F38 FB", "ENCODEKEY256", &[Gd, Ed], F::KEYLOCKER).register(),
 ];

@@ -88,9 +88,7 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("VEX.128.NP.0F38.W0 49 /0", "LDTILECFG", &[M], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.NP.0F38.W0 49 C0", "TILERELEASE", &[], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.66.0F38.W0 49 /0", "STTILECFG", &[M], F::AMX).modes(Modes::Only64),
-    encoding("VEX.128.F2.0F38.W0 49 rm0", "TILEZERO", &[Tile], F::AMX)
-        .register()
-        .modes(Modes::Only64),
+    encoding("VEX.128.F2.0F38.W0 49 rm0", "TILEZERO", &[Tile], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.66.0F38.W0 4B", "TILELOADDT1", &[Tile, Msib], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.F3.0F38.W0 4B", "TILESTORED", &[Msib, Tile], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.F2.0F38.W0 4B", "TILELOADD", &[Tile, Msib], F::AMX).modes(Modes::Only64),
