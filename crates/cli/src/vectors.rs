@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use realmode::Profile;
 use realmode_testkit::moo::{MooError, Suite};
-use realmode_testkit::vector_run::{Ending, Failure, FileReport, RunOptions, run_files};
+use realmode_testkit::vector_run::{
+    Contradiction, Ending, Failure, FileReport, RunOptions, run_files,
+};
 use serde_json::{Value, json};
 
 /// Run MOO test vectors.
@@ -168,6 +170,15 @@ fn as_text(reports: &[FileReport], show: usize, elapsed: Duration) -> String {
     if revoked != 0 {
         lines.push(format!("{revoked} revoked, not run"));
     }
+    for report in reports {
+        for (index, Contradiction { frame, registers }) in &report.contradictions {
+            lines.push(format!(
+                "{} #{index} contradicts itself: it starts with CS={registers:04x}, but its \
+                 exception saved {frame:04x}; run with the selector that was saved",
+                report.opcode
+            ));
+        }
+    }
     lines.push(format!("{} files in {:.1} s", reports.len(), elapsed.as_secs_f64()));
     let passed = sum(reports, |report| report.passed);
     let failed = sum(reports, |report| report.failed);
@@ -195,6 +206,7 @@ fn as_json(reports: &[FileReport], show: usize) -> Value {
         "passed": sum(reports, |report| report.passed),
         "failed": sum(reports, |report| report.failed),
         "revoked": sum(reports, |report| report.revoked),
+        "contradictory": sum(reports, |report| report.contradictions.len()),
         "files": files,
         "failures": failures,
     })

@@ -15,4 +15,4 @@ pub use compare::{Ending, Failure, MemoryDifference, RegisterDifference};
 pub use memory::{MEMORY_BYTES, VectorMemory};
 pub use pool::{FileReport, RunError, RunOptions, run_files};
 pub use registers::profile_for;
-pub use worker::{BUDGET, VectorWorker};
+pub use worker::{BUDGET, Contradiction, VectorWorker};

@@ -11,7 +11,7 @@ use realmode::{CacheLine, Profile};
 use super::compare::Failure;
 use super::memory::VectorMemory;
 use super::registers::profile_for;
-use super::worker::VectorWorker;
+use super::worker::{Contradiction, VectorWorker};
 use crate::moo::{MooError, Suite};
 
 /// Lines of decode cache a worker's emulator gets.
@@ -43,6 +43,8 @@ pub struct FileReport {
     pub failed: usize,
     /// Tests not run because they are revoked.
     pub revoked: usize,
+    /// Tests that contradict themselves, by number: see [`VectorWorker::contradiction`].
+    pub contradictions: Vec<(u32, Contradiction)>,
     /// The first of the failures.
     pub failures: Vec<Failure>,
 }
@@ -126,6 +128,9 @@ fn run_file(
         if suite.is_revoked(test.hash) {
             report.revoked += 1;
             continue;
+        }
+        if let Some(contradiction) = worker.contradiction(&test) {
+            report.contradictions.push((test.index, contradiction));
         }
         match worker.run(&test, file.masks()) {
             Ok(()) => report.passed += 1,
