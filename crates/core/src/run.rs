@@ -776,6 +776,8 @@ impl Runner<'_, '_> {
         self.counters.faults += 1;
         self.m.cpu.shadow = Shadow::NONE;
         self.m.casts = Shadow::NONE;
+        self.m.settle_flags();
+        self.m.bus.observe_fault(self.m.cpu, fault);
         if let Some(observer) = self.m.observer.take() {
             self.m.settle_flags();
             observer.fault(self.m.cpu, fault);
