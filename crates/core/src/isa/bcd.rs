@@ -11,7 +11,7 @@ use crate::op::Op;
 use crate::profile::{Generation, UndefinedFlags};
 use crate::width::Width;
 
-use UndefinedFlags::Intel;
+use UndefinedFlags::{Amd, Early, Intel};
 
 /// Addition or subtraction of a correction, by width.
 type Correct<W> = fn(W, W) -> (W, Flags);
@@ -57,35 +57,38 @@ fn das(m: &mut Machine<'_, '_>, _: &Op) -> Step {
 }
 
 /// AAA and AAS: AL corrected to one digit, the carry or borrow into AH.
-fn adjust_unpacked(m: &mut Machine<'_, '_>, correct: Correct<u16>) -> Step {
+fn adjust_unpacked(m: &mut Machine<'_, '_>, byte: Correct<u8>, word: Correct<u16>) -> Step {
     let ax = u16::read(&m.cpu.gpr, Reg::Rax as u8);
+    let (al, ah) = (ax as u8, (ax >> 8) as u8);
     let old = m.flags;
-    let off = is_low_off(ax as u8, old);
-    let (sum, flags) = if off { correct(ax, 0x106) } else { (ax, ax.logic_flags()) };
+    let off = is_low_off(al, old);
+    let (low, low_flags) = if off { byte(al, 6) } else { (al, al.logic_flags()) };
+    let (both, both_flags) = if off { word(ax, 0x106) } else { (ax, ax.logic_flags()) };
     let r = if off && m.profile.generation < Generation::I80286 {
         // 8086: AL and AH are corrected apart.
-        let low = correct(ax & 0xFF, 6).0 & 0x0F;
-        correct(ax & 0xFF00, 0x100).0 | low
+        u16::from(byte(ah, 1).0) << 8 | u16::from(low & 15)
     } else {
-        sum & 0xFF0F
+        both & 0xFF0F
     };
-    let flags = if m.profile.undefined_flags == Intel {
-        let zero = if r == 0 { ZF } else { 0 };
-        (r as u8).logic_flags().with(ZF, zero).with_cf_of(off, old.of())
-    } else {
-        flags.with_cf_of(off, flags.of())
+    let flags = match m.profile.undefined_flags {
+        Early => low_flags,
+        Amd => both_flags,
+        Intel => {
+            let zero = if r == 0 { ZF } else { 0 };
+            (r as u8).logic_flags().with(ZF, zero).with_cf_of(off, old.of())
+        }
     };
     r.write(&mut m.cpu.gpr, Reg::Rax as u8);
-    m.flags = flags.with_af(off);
+    m.flags = flags.with_cf_of(off, flags.of()).with_af(off);
     Ok(())
 }
 
 fn aaa(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    adjust_unpacked(m, add::<u16>)
+    adjust_unpacked(m, add::<u8>, add::<u16>)
 }
 
 fn aas(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    adjust_unpacked(m, sub::<u16>)
+    adjust_unpacked(m, sub::<u8>, sub::<u16>)
 }
 
 /// AAM: AL split into two digits of a base.
@@ -104,13 +107,15 @@ fn aam(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     Ok(())
 }
 
-/// AAD: two digits of a base put together; flags as of the addition.
+/// AAD: two digits of a base put together. The flags are those of the addition, but an 80286
+/// copies CF to OF.
 fn aad(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let ax = u16::read(&m.cpu.gpr, Reg::Rax as u8);
     let high = ((ax >> 8) as u8).wrapping_mul(op.imm as u8);
     let (r, flags) = add(ax as u8, high);
     u16::from(r).write(&mut m.cpu.gpr, Reg::Rax as u8);
-    m.flags = flags;
+    let of = if m.profile.undefined_flags == Early { flags.cf() } else { flags.of() };
+    m.flags = flags.with_cf_of(flags.cf(), of);
     Ok(())
 }
 

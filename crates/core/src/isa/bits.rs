@@ -5,7 +5,7 @@ use crate::arch::rflags::{AF, ARITH, CF, OF, PF, SF, ZF};
 use crate::bus::Access;
 use crate::flags::Flags;
 use crate::isa::alu;
-use crate::isa::operand::Operand::{Eb, Ev, Ey, Gv, Gy, Ib};
+use crate::isa::operand::Operand::{Eb, Ev, Ey, Gd, Gv, Gy, Ib};
 use crate::isa::row::{Exec, Map, Prefix, Row, by_width, row, sized, two};
 use crate::machine::{Machine, Step};
 use crate::op::{Handler, Op};
@@ -329,18 +329,16 @@ fn chain_m<O: Chain, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 /// 32 bits, or 64 with REX.W: 66 does not make the operands smaller.
 const fn chain_row<O: Chain + 'static>(name: &'static str, prefix: Prefix, flag: u64) -> Row {
-    row(Map::M0F38, name, 0xF6, &[Gy, Ey])
-        .prefix(prefix)
-        .needs(Features::ADX)
-        .changes(flag)
-        .exec(Exec::FormSizes(
+    row(Map::M0F38, name, 0xF6, &[Gy, Ey]).prefix(prefix).needs(Features::ADX).changes(flag).exec(
+        Exec::FormSizes(
             const {
                 &[
                     [chain_r::<O, u32> as Handler, chain_r::<O, u32>, chain_r::<O, u64>],
                     [chain_m::<O, u32> as Handler, chain_m::<O, u32>, chain_m::<O, u64>],
                 ]
             },
-        ))
+        ),
+    )
 }
 
 /// The rows of this family.
@@ -375,11 +373,11 @@ pub(crate) const ROWS: &[Row] = &{
         count_row::<Bsf>("BSF", 0xBC).undefined(SCANS),
         count_row::<Bsr>("BSR", 0xBD).undefined(SCANS),
         count_row::<Popcnt>("POPCNT", 0xB8).prefix(Prefix::F3).needs(Features::POPCNT),
-        row(Map::M0F38, "CRC32", 0xF0, &[Gy, Eb])
+        row(Map::M0F38, "CRC32", 0xF0, &[Gd, Eb])
             .prefix(Prefix::F2)
             .needs(CRC_NEEDS)
             .exec(CRC_BYTE),
-        row(Map::M0F38, "CRC32", 0xF1, &[Gy, Ev]).prefix(Prefix::F2).needs(CRC_NEEDS).exec(CRC),
+        row(Map::M0F38, "CRC32", 0xF1, &[Gd, Ev]).prefix(Prefix::F2).needs(CRC_NEEDS).exec(CRC),
         chain_row::<Adcx>("ADCX", Prefix::P66, CF),
         chain_row::<Adox>("ADOX", Prefix::F3, OF),
     ]

@@ -8,6 +8,7 @@ pub(crate) mod bits;
 pub(crate) mod branch;
 pub(crate) mod condition;
 pub(crate) mod control;
+pub(crate) mod divide_286;
 pub(crate) mod exchange;
 pub(crate) mod far;
 pub(crate) mod flag;

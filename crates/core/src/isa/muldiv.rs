@@ -7,6 +7,7 @@ use crate::arch::registers::Reg;
 use crate::arch::rflags::{AF, ARITH, CF, OF, PF, SF, ZF};
 use crate::fault::Fault;
 use crate::flags::Flags;
+use crate::isa::divide_286::{self, Division};
 use crate::isa::operand::Operand::{Eb, Ev, Gv, Ibs, Iz};
 use crate::isa::row::{Exec, Row, one, sized, two};
 use crate::machine::{Machine, Step};
@@ -71,19 +72,11 @@ fn divide<W: Width>(high: W, low: W, divisor: W) -> Option<(W, W)> {
 
 /// The quotient and remainder of a signed division, or `None` for #DE. The remainder has the
 /// sign of the dividend.
-fn divide_signed<W: Width>(
-    generation: Generation,
-    high: W,
-    low: W,
-    divisor: W,
-) -> Option<(W, W)> {
+fn divide_signed<W: Width>(generation: Generation, high: W, low: W, divisor: W) -> Option<(W, W)> {
     let dividend = i128::from(high.to_i64()) << W::BITS | i128::from(low.to_u64());
     let is_negative = (dividend < 0) != (divisor.to_i64() < 0);
     let by = divisor.to_i64().unsigned_abs();
-    let (quotient, remainder) = match generation {
-        Generation::I80286 => divide_286::<W>(dividend.unsigned_abs(), by, is_negative)?,
-        _ => divide_magnitudes(dividend.unsigned_abs(), by)?,
-    };
+    let (quotient, remainder) = divide_magnitudes(dividend.unsigned_abs(), by)?;
     // The 8086 takes the most negative quotient for an overflow too.
     let most_negative = 1 << (W::BITS - 1);
     let room = is_negative && generation != Generation::I8086;
@@ -102,32 +95,6 @@ fn divide_magnitudes(dividend: u128, divisor: u64) -> Option<(u64, u64)> {
     }
     let quotient = dividend.checked_div(divisor.into())?;
     Some((u64::try_from(quotient).ok()?, (dividend % u128::from(divisor)) as u64))
-}
-
-/// The 80286 divides bit by bit in a register of the operand's width, and notices an overflow by
-/// the first bit of the quotient. Where that bit is allowed, because the quotient will be
-/// negative, a remainder that no longer fits is cut off, and some overflows pass as the most
-/// negative quotient: AX = B0E3h by 1Eh gives 80h, remainder E3h.
-fn divide_286<W: Width>(dividend: u128, divisor: u64, is_negative: bool) -> Option<(u64, u64)> {
-    let mask = u64::MAX >> (64 - W::BITS);
-    let mut remainder = (dividend >> W::BITS) as u64 & mask;
-    // The most negative dividend overflows already when it is shifted for the first bit.
-    if divisor == 0 || remainder > mask >> 1 {
-        return None;
-    }
-    let mut quotient = 0;
-    for bit in (0..W::BITS).rev() {
-        remainder = (remainder << 1 | (dividend >> bit) as u64 & 1) & mask;
-        let fits = remainder >= divisor;
-        if fits {
-            remainder -= divisor;
-        }
-        quotient = quotient << 1 | u64::from(fits);
-        if quotient == 1 && bit == W::BITS - 1 && !is_negative {
-            return None;
-        }
-    }
-    Some((quotient, remainder))
 }
 
 /// The accumulator pair: AH:AL, or rDX:rAX.
@@ -171,6 +138,9 @@ struct Div;
 impl Wide for Div {
     fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step {
         let (high, low) = read_pair::<W>(m);
+        if m.profile.generation == Generation::I80286 {
+            return finish_division(m, &divide_286::unsigned(high, low, b));
+        }
         let (quotient, remainder) = divide(high, low, b).ok_or(Fault::DE)?;
         write_pair(m, remainder, quotient);
         m.flags = match m.profile.undefined_flags {
@@ -187,6 +157,9 @@ impl Wide for Idiv {
     fn apply<W: Width>(m: &mut Machine<'_, '_>, b: W) -> Step {
         let (high, low) = read_pair::<W>(m);
         let generation = m.profile.generation;
+        if generation == Generation::I80286 {
+            return finish_division(m, &divide_286::signed(high, low, b));
+        }
         let (quotient, remainder) = divide_signed(generation, high, low, b).ok_or(Fault::DE)?;
         write_pair(m, remainder, quotient);
         if m.profile.undefined_flags == UndefinedFlags::Amd {
@@ -194,6 +167,14 @@ impl Wide for Idiv {
         }
         Ok(())
     }
+}
+
+/// An 80286 has changed the flags when it finds that it cannot divide.
+fn finish_division<W: Width>(m: &mut Machine<'_, '_>, division: &Division<W>) -> Step {
+    m.flags = division.flags;
+    let (quotient, remainder) = division.result.ok_or(Fault::DE)?;
+    write_pair(m, remainder, quotient);
+    Ok(())
 }
 
 /// Family 19h: AF set, SF, ZF and PF clear, CF and OF as they were.

@@ -74,5 +74,5 @@ fn w31_aam_0_raises_de_and_leaves_ax() {
 #[test]
 fn aad_has_the_flags_of_its_addition() {
     assert_eq!(adjust(&Profile::INTEL, &[0xD5, 10], 0x0C14, 0), (0x8C, SF | OF));
-    assert_eq!(adjust(&Profile::I80286, &[0xD5, 0x10], 0x0FF1, 0), (0xE1, CF | SF | PF));
+    assert_eq!(adjust(&Profile::I80286, &[0xD5, 0x10], 0x0FF1, 0), (0xE1, CF | OF | SF | PF));
 }

@@ -93,10 +93,7 @@ fn quotients_agree_with_the_host() {
 
 /// A guest that divides AX by BL or DX:AX by BX.
 fn divider(profile: &Profile, code: &[u8], dx: u64, ax: u64, bx: u64) -> Guest {
-    Guest::with_profile(profile, code)
-        .with(Reg::Rdx, dx)
-        .with(Reg::Rax, ax)
-        .with(Reg::Rbx, bx)
+    Guest::with_profile(profile, code).with(Reg::Rdx, dx).with(Reg::Rax, ax).with(Reg::Rbx, bx)
 }
 
 const DIV_BL: &[u8] = &[0xF6, 0xF3];
@@ -122,7 +119,8 @@ fn a_quotient_that_does_not_fit_raises_de_and_changes_nothing() {
             guest.cpu.rflags |= ARITH;
             assert_eq!(guest.fault(), Some(0), "{code:x?} {dx:x}:{ax:x}/{bx:x} {}", profile.name);
             assert_eq!((guest.reg(Reg::Rdx), guest.reg(Reg::Rax)), (dx, ax));
-            assert_eq!(guest.flags(), ARITH);
+            // 80286: the flags are those of the work until then.
+            assert!(guest.flags() == ARITH || profile.name == "286", "{}", profile.name);
             // 8086: the frame holds the next instruction.
             let next = if profile.name == "8086" { 2 } else { 0 };
             assert_eq!(guest.word(0xEFA), CODE as u16 + next, "{}", profile.name);
@@ -146,6 +144,20 @@ fn idiv_allows_the_most_negative_quotient_except_on_an_8086() {
                 assert_eq!((guest.reg(Reg::Rdx), guest.reg(Reg::Rax)), wanted);
             }
         }
+    }
+}
+
+#[test]
+fn a_286_pushes_the_flags_that_a_failed_division_has_left() {
+    // As captured.
+    for (code, ax, bl, flags) in [
+        (DIV_BL, 0xE73D, 0xDD, SF | AF | CF),
+        (IDIV_BL, 0x1D00, 0x1A, ZF | AF | PF),
+        (DIV_BL, 0x011B, 0x00, SF | PF),
+    ] {
+        let mut guest = divider(&Profile::I80286, code, 0, ax, bl);
+        assert_eq!(guest.fault(), Some(0));
+        assert_eq!(u64::from(guest.word(0xEFE)) & ARITH, flags, "{ax:x}/{bl:x}");
     }
 }
 
@@ -177,9 +189,8 @@ fn mul_leaves_the_flags_each_maker_leaves() {
         (&Profile::I80286, 0x55, CF | OF | AF | PF),
         (&Profile::I80286, 0x01, ZF | AF | PF),
     ] {
-        let mut guest = Guest::with_profile(profile, &[0xF6, 0xE3])
-            .with(Reg::Rax, al)
-            .with(Reg::Rbx, 0x10);
+        let mut guest =
+            Guest::with_profile(profile, &[0xF6, 0xE3]).with(Reg::Rax, al).with(Reg::Rbx, 0x10);
         guest.cpu.rflags |= ARITH;
         guest.step();
         assert_eq!(guest.flags(), flags, "{} {al:x}", profile.name);

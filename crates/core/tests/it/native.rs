@@ -1,10 +1,9 @@
 //! The host's processor as an oracle: one instruction, executed by it and by the emulator in
 //! 64-bit code, on the same registers and flags.
 //!
-//! An Intel host checks the Intel profile, an AMD host the AMD one, in what the manuals define.
-//! Undefined flags are compared too on the silicon they were measured on, AMD family 19h.
-
-use core::arch::x86_64::__cpuid;
+//! Both makers' profiles have to agree with it in what the manuals define.
+//! Undefined flags are compared too on the silicon they were measured on, AMD family 19h. Other
+//! hosts, and Miri, compare nothing.
 
 use crate::guest::{CODE, Guest};
 use realmode::arch::rflags::ARITH;
@@ -27,6 +26,7 @@ pub const RESULT: u64 = 1 << 63;
 pub type Native = fn(&mut State);
 
 /// An instruction for the host, given as text. It may use RAX, RCX, RDX, RSI and the flags.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 macro_rules! native {
     ($text:expr) => {{
         fn go(state: &mut $crate::native::State) {
@@ -49,6 +49,13 @@ macro_rules! native {
         }
         go as $crate::native::Native
     }};
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+macro_rules! native {
+    ($text:expr) => {
+        |_: &mut $crate::native::State| unreachable!($text)
+    };
 }
 
 /// One instruction: its text for messages, its bytes in 64-bit code, the host's version.
@@ -102,16 +109,20 @@ impl Random {
     }
 }
 
-/// A profile and whether its undefined flags were measured on silicon like this host.
+/// The profiles to hold against this host, and whether their undefined flags were measured on
+/// silicon like it.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn host_profiles() -> Vec<(&'static Profile, bool)> {
-    let vendor = __cpuid(0);
-    let signature = __cpuid(1).eax;
+    use core::arch::x86_64::__cpuid;
+    let (vendor, signature) = (__cpuid(0).ebx, __cpuid(1).eax);
     let family = (signature >> 8 & 15) + (signature >> 20 & 255);
-    match vendor.ebx {
-        0x756E_6547 => vec![(&Profile::INTEL, false)],
-        0x6874_7541 => vec![(&Profile::AMD, family == 0x19), (&Profile::INTEL, false)],
-        _ => vec![(&Profile::INTEL, false), (&Profile::AMD, false)],
-    }
+    let is_amd = vendor == u32::from_le_bytes(*b"Auth");
+    vec![(&Profile::INTEL, false), (&Profile::AMD, is_amd && family == 0x19)]
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn host_profiles() -> Vec<(&'static Profile, bool)> {
+    Vec::new()
 }
 
 /// A guest in flat 64-bit code without paging.
