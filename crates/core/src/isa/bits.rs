@@ -329,18 +329,16 @@ fn chain_m<O: Chain, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 /// 32 bits, or 64 with REX.W: 66 does not make the operands smaller.
 const fn chain_row<O: Chain + 'static>(name: &'static str, prefix: Prefix, flag: u64) -> Row {
-    row(Map::M0F38, name, 0xF6, &[Gy, Ey])
-        .prefix(prefix)
-        .needs(Features::ADX)
-        .changes(flag)
-        .exec(Exec::FormSizes(
+    row(Map::M0F38, name, 0xF6, &[Gy, Ey]).prefix(prefix).needs(Features::ADX).changes(flag).exec(
+        Exec::FormSizes(
             const {
                 &[
                     [chain_r::<O, u32> as Handler, chain_r::<O, u32>, chain_r::<O, u64>],
                     [chain_m::<O, u32> as Handler, chain_m::<O, u32>, chain_m::<O, u64>],
                 ]
             },
-        ))
+        ),
+    )
 }
 
 /// The rows of this family.

@@ -183,8 +183,7 @@ fn locked_cmpxchg8b(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let (expected, new) = (pair_32(m, Reg::Rdx, Reg::Rax), pair_32(m, Reg::Rcx, Reg::Rbx));
     let offset = m.offset(op);
     let operand = m.prepare(op.seg, offset, 8, Access::Write)?;
-    let old =
-        m.update_locked(&operand, &mut |old| if old == expected { new } else { old })?;
+    let old = m.update_locked(&operand, &mut |old| if old == expected { new } else { old })?;
     finish_8(m, expected, old);
     Ok(())
 }

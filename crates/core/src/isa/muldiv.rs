@@ -71,12 +71,7 @@ fn divide<W: Width>(high: W, low: W, divisor: W) -> Option<(W, W)> {
 
 /// The quotient and remainder of a signed division, or `None` for #DE. The remainder has the
 /// sign of the dividend.
-fn divide_signed<W: Width>(
-    generation: Generation,
-    high: W,
-    low: W,
-    divisor: W,
-) -> Option<(W, W)> {
+fn divide_signed<W: Width>(generation: Generation, high: W, low: W, divisor: W) -> Option<(W, W)> {
     let dividend = i128::from(high.to_i64()) << W::BITS | i128::from(low.to_u64());
     let is_negative = (dividend < 0) != (divisor.to_i64() < 0);
     let by = divisor.to_i64().unsigned_abs();

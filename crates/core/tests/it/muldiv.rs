@@ -93,10 +93,7 @@ fn quotients_agree_with_the_host() {
 
 /// A guest that divides AX by BL or DX:AX by BX.
 fn divider(profile: &Profile, code: &[u8], dx: u64, ax: u64, bx: u64) -> Guest {
-    Guest::with_profile(profile, code)
-        .with(Reg::Rdx, dx)
-        .with(Reg::Rax, ax)
-        .with(Reg::Rbx, bx)
+    Guest::with_profile(profile, code).with(Reg::Rdx, dx).with(Reg::Rax, ax).with(Reg::Rbx, bx)
 }
 
 const DIV_BL: &[u8] = &[0xF6, 0xF3];
@@ -177,9 +174,8 @@ fn mul_leaves_the_flags_each_maker_leaves() {
         (&Profile::I80286, 0x55, CF | OF | AF | PF),
         (&Profile::I80286, 0x01, ZF | AF | PF),
     ] {
-        let mut guest = Guest::with_profile(profile, &[0xF6, 0xE3])
-            .with(Reg::Rax, al)
-            .with(Reg::Rbx, 0x10);
+        let mut guest =
+            Guest::with_profile(profile, &[0xF6, 0xE3]).with(Reg::Rax, al).with(Reg::Rbx, 0x10);
         guest.cpu.rflags |= ARITH;
         guest.step();
         assert_eq!(guest.flags(), flags, "{} {al:x}", profile.name);
