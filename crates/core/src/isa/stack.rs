@@ -67,8 +67,7 @@ fn pop_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let to = m.offset(op);
     let result = transfer::<W>(m, (SS, from), (op.seg, to));
     // A 286 whose store faults keeps the increment; every other processor takes it back.
-    let kept = m.profile.generation == Generation::I80286
-        && matches!(result, Err(Leave::Fault(_)));
+    let kept = m.profile.generation == Generation::I80286 && matches!(result, Err(Leave::Fault(_)));
     if result.is_err() && !kept {
         m.cpu.gpr[Reg::Rsp] = rsp;
     }
