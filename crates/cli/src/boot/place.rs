@@ -26,6 +26,13 @@ impl Place {
         Place::at(cpu, pc, cs.selector, cs.base, cpu.rip)
     }
 
+    /// Where `cpu` is now, with the bytes that the emulator has fetched there.
+    pub(super) fn of_bytes(cpu: &Cpu, bytes: &[u8]) -> Place {
+        let text = disassemble(cpu, bytes).map(|(_, text)| text);
+        let cs = cpu.segment(SegReg::Cs).selector;
+        Place { cs, ip: cpu.rip, mode: mode(cpu), bytes: bytes.to_vec(), text }
+    }
+
     /// The HLT that `cpu` has just executed.
     pub(super) fn of_halt<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>) -> Place {
         let here = Place::of(cpu, pc);
