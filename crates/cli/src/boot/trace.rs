@@ -69,7 +69,7 @@ impl Observer for Trace<'_> {
 fn line(out: &mut impl Write, number: u64, cpu: &Cpu, bytes: &[u8]) -> io::Result<()> {
     let cs = cpu.segment(SegReg::Cs).selector;
     write!(out, "{number:>10} {cs:04X}:{:04X} {:<24}", cpu.rip, place::hex(bytes))?;
-    if let Some((_, text)) = place::disassemble(cpu, bytes) {
+    if let Some((_, text)) = place::disassemble(cpu, cpu.rip, bytes) {
         write!(out, " {text:<32}")?;
     }
     for (name, reg) in REGISTERS {
