@@ -80,6 +80,8 @@ pub(crate) struct Args {
     memory: u64,
 
     /// End after so many instructions (20k, 3M and 1G work too)
+    ///
+    /// A string instruction with REP counts once.
     #[arg(long, value_name = "N", value_parser = arguments::count)]
     #[arg(allow_negative_numbers = true)]
     limit: Option<u64>,

@@ -24,6 +24,31 @@ const DEBUG_402: u16 = 0x402;
 const DEBUG_PRESENT: u8 = 0xE9;
 
 /// A small PC. Give it memory and a console, boot something, and run the emulator on it.
+///
+/// ```
+/// use core::ops::ControlFlow;
+/// use core::sync::atomic::AtomicU8;
+/// use realmode::{CacheLine, Emulator, Profile, Stop};
+/// use realmode_pc::{Channel, Ending, Pc};
+///
+/// let ram: Vec<AtomicU8> = (0..1 << 20).map(|_| AtomicU8::new(0)).collect();
+/// let mut printed = Vec::new();
+/// let mut pc = Pc::new(&ram, |_: Channel, byte: u8| {
+///     printed.push(byte);
+///     ControlFlow::Continue(())
+/// })?;
+/// // mov al, 'A'; out E9h, al; mov dx, 604h; mov ax, 2000h; out dx, ax
+/// let guest = [0xB0, 0x41, 0xE6, 0xE9, 0xBA, 0x04, 0x06, 0xB8, 0x00, 0x20, 0xEF];
+/// let mut cpu = pc.boot_image(&guest, 0x0000, 0x7C00)?;
+///
+/// let mut lines = vec![CacheLine::EMPTY; 64];
+/// let mut emulator = Emulator::new(&Profile::INTEL, &mut lines);
+/// assert_eq!(emulator.run(&mut cpu, &mut pc, 1000), Ok(Stop::Requested));
+/// assert_eq!(pc.ending(), Some(Ending::PowerOff));
+/// drop(pc);
+/// assert_eq!(printed, b"A");
+/// # Ok::<(), realmode_pc::Error>(())
+/// ```
 pub struct Pc<'m, C> {
     memory: Memory<'m>,
     console: C,

@@ -28,6 +28,8 @@ pub(super) enum Outcome {
     MissingHandler(u8),
     /// A jump to itself.
     Loop,
+    /// The handler of an exception raises the next, for ever.
+    FaultLoop,
     /// The guest runs through zeros.
     EmptyMemory,
     /// The emulator does not execute what comes next.
@@ -61,6 +63,7 @@ impl Outcome {
             Outcome::Shutdown => "shutdown",
             Outcome::MissingHandler(_) => "missing-handler",
             Outcome::Loop => "loop",
+            Outcome::FaultLoop => "fault-loop",
             Outcome::EmptyMemory => "empty-memory",
             Outcome::Unimplemented(_) => "unimplemented",
             Outcome::Other(_) => "stopped",
@@ -102,6 +105,9 @@ impl std::fmt::Display for Outcome {
             ),
             Outcome::MissingHandler(vector) => missing_handler(*vector, f),
             Outcome::Loop => f.write_str("loop: an instruction jumps to itself"),
+            Outcome::FaultLoop => f.write_str(
+                "loop: a handler of exceptions begins with an instruction that raises one",
+            ),
             Outcome::EmptyMemory => {
                 f.write_str("lost: the guest executes memory that holds nothing but zeros")
             }

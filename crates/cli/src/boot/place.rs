@@ -1,6 +1,6 @@
 //! Where the processor is, in the words a report uses.
 
-use realmode::{Cpu, Phys, SegReg};
+use realmode::{CodeSize, Cpu, Phys, Profile, SegReg, Segmentation, decode_one};
 use realmode_pc::{Console, Pc};
 
 const CR0_PG: u64 = 1 << 31;
@@ -24,6 +24,13 @@ impl Place {
     pub(super) fn of<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>) -> Place {
         let cs = cpu.segment(SegReg::Cs);
         Place::at(cpu, pc, cs.selector, cs.base, cpu.rip)
+    }
+
+    /// Where `cpu` is now, with the bytes that the emulator has fetched there.
+    pub(super) fn of_bytes(cpu: &Cpu, bytes: &[u8]) -> Place {
+        let text = disassemble(cpu, cpu.rip, bytes).map(|(_, text)| text);
+        let cs = cpu.segment(SegReg::Cs).selector;
+        Place { cs, ip: cpu.rip, mode: mode(cpu), bytes: bytes.to_vec(), text }
     }
 
     /// The HLT that `cpu` has just executed.
@@ -54,7 +61,7 @@ impl Place {
     fn at<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, cs: u16, base: u64, ip: u64) -> Place {
         let mode = mode(cpu);
         let bytes = bytes_at(cpu, pc, base.wrapping_add(ip));
-        let (bytes, text) = match disassemble(cpu, &bytes) {
+        let (bytes, text) = match disassemble(cpu, ip, &bytes) {
             Some((len, text)) => (bytes[..len.min(bytes.len())].to_vec(), Some(text)),
             None => (bytes, None),
         };
@@ -112,9 +119,17 @@ fn mode(cpu: &Cpu) -> &'static str {
     }
 }
 
-/// The length and the text of the instruction that `bytes` start with.
-pub(super) fn disassemble(_cpu: &Cpu, _bytes: &[u8]) -> Option<(usize, String)> {
-    None
+/// The length and the text of the instruction that `bytes`, which lie at `ip`, start with.
+pub(super) fn disassemble(cpu: &Cpu, ip: u64, bytes: &[u8]) -> Option<(usize, String)> {
+    let size = match (cpu.is_64_bit_code(), cpu.segment(SegReg::Cs).attributes.is_big()) {
+        (true, _) => CodeSize::Bits64,
+        (false, true) => CodeSize::Bits32,
+        (false, false) => CodeSize::Bits16,
+    };
+    let segmentation =
+        if cpu.is_real_segmentation() { Segmentation::Real } else { Segmentation::Protected };
+    let instruction = decode_one(bytes, size, &Profile::INTEL, segmentation).ok()?;
+    Some((instruction.len(), instruction.at(ip).to_string()))
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use super::session::Finished;
 pub(super) fn place(finished: &Finished, pc: &Pc<'_, Output>) -> Place {
     match finished.outcome {
         Outcome::MissingHandler(vector) => Place::of_caller(&finished.cpu, pc, vector),
+        Outcome::Unimplemented(what) => {
+            Place::of_bytes(&finished.cpu, &what.bytes[..usize::from(what.len.min(15))])
+        }
         Outcome::Idle => Place::of_halt(&finished.cpu, pc),
         _ => Place::of(&finished.cpu, pc),
     }

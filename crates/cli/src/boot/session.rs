@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use realmode::{Cpu, Emulator, Phys, SegReg, Stop, Unimplemented, UnimplementedReason};
+use realmode::{Counters, Cpu, Emulator, Phys, SegReg, Stop, Unimplemented, UnimplementedReason};
 use realmode_pc::Pc;
 
 use super::console::Output;
@@ -53,10 +53,9 @@ pub(super) fn run<'m>(
     // Slices alternate with single steps, which find an instruction that jumps to itself.
     let (mut slice, mut single) = (FIRST_SLICE, false);
     let outcome = loop {
-        let done = emulator.counters().instructions;
-        let left = bounds.limit.map_or(u64::MAX, |limit| limit.saturating_sub(done));
+        let before = (cpu.clone(), *emulator.counters());
+        let left = bounds.limit.map_or(u64::MAX, |limit| limit.saturating_sub(spent(&before.1)));
         let budget = left.min(if single { 1 } else { slice });
-        let before = cpu.clone();
         let stop = match &mut trace {
             Some(trace) => emulator.run_observed(&mut cpu, pc, budget, trace),
             None => emulator.run(&mut cpu, pc, budget),
@@ -69,14 +68,18 @@ pub(super) fn run<'m>(
         if stop != Stop::Budget {
             break stopped(stop, &cpu, pc);
         }
-        if single && cpu == before {
+        let now = emulator.counters();
+        if budget == 1 && cpu == before.0 {
             break Outcome::Loop;
+        }
+        if budget >= FIRST_SLICE && only_faults(&before.1, now) {
+            break Outcome::FaultLoop;
         }
         if is_in_zeros(&cpu, pc) {
             break Outcome::EmptyMemory;
         }
-        if bounds.limit.is_some_and(|limit| emulator.counters().instructions >= limit) {
-            break Outcome::Limit(emulator.counters().instructions);
+        if bounds.limit.is_some_and(|limit| spent(now) >= limit) {
+            break Outcome::Limit(now.instructions);
         }
         single = !single;
         slice = LONGEST_SLICE.min(slice * 2);
@@ -91,6 +94,16 @@ pub(super) fn run<'m>(
         instructions: emulator.counters().instructions,
         counters: counters(emulator),
     })
+}
+
+/// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
+fn spent(counters: &Counters) -> u64 {
+    counters.instructions + counters.faults
+}
+
+/// Did exceptions lead to exceptions, and nothing else happen?
+fn only_faults(before: &Counters, now: &Counters) -> bool {
+    now.instructions == before.instructions && now.faults > before.faults
 }
 
 /// Did the text that `--until` names appear?

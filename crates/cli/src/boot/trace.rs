@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use realmode::{Cpu, Observer, Reg, SegReg};
+use realmode::{Cpu, Fault, Observer, Reg, SegReg};
 
 use super::files::OutputFile;
 use super::place;
@@ -26,6 +26,9 @@ pub(super) struct Trace<'a> {
     out: BufWriter<&'a File>,
     output: &'a OutputFile,
     lines: u64,
+    /// Where the instruction lies that is under way: REP shows each iteration as the
+    /// instruction anew, and one line is enough.
+    under_way: Option<u64>,
     result: io::Result<()>,
 }
 
@@ -33,7 +36,7 @@ impl<'a> Trace<'a> {
     /// Begins a trace in place of what the file held.
     pub(super) fn begin(output: &'a OutputFile) -> Result<Trace<'a>, String> {
         let out = BufWriter::new(output.replace()?);
-        Ok(Trace { out, output, lines: 0, result: Ok(()) })
+        Ok(Trace { out, output, lines: 0, under_way: None, result: Ok(()) })
     }
 
     /// Writes out what is buffered, and tells if anything went wrong so far.
@@ -46,10 +49,19 @@ impl<'a> Trace<'a> {
 
 impl Observer for Trace<'_> {
     fn decoded(&mut self, cpu: &Cpu, bytes: &[u8]) {
-        if self.result.is_ok() {
+        let at = cpu.segment(SegReg::Cs).base.wrapping_add(cpu.rip);
+        if self.under_way.replace(at) != Some(at) && self.result.is_ok() {
             self.lines += 1;
             self.result = line(&mut self.out, self.lines, cpu, bytes);
         }
+    }
+
+    fn retired(&mut self, _cpu: &Cpu) {
+        self.under_way = None;
+    }
+
+    fn fault(&mut self, _cpu: &Cpu, _fault: Fault) {
+        self.under_way = None;
     }
 }
 
@@ -57,7 +69,7 @@ impl Observer for Trace<'_> {
 fn line(out: &mut impl Write, number: u64, cpu: &Cpu, bytes: &[u8]) -> io::Result<()> {
     let cs = cpu.segment(SegReg::Cs).selector;
     write!(out, "{number:>10} {cs:04X}:{:04X} {:<24}", cpu.rip, place::hex(bytes))?;
-    if let Some((_, text)) = place::disassemble(cpu, bytes) {
+    if let Some((_, text)) = place::disassemble(cpu, cpu.rip, bytes) {
         write!(out, " {text:<32}")?;
     }
     for (name, reg) in REGISTERS {

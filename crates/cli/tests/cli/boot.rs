@@ -25,19 +25,35 @@ fn a_power_off_is_success_and_says_nothing() {
 
 #[test]
 fn a_guest_in_hlt_is_idle_and_not_a_hang() {
-    boot("hlt.bin", &[0x90, 0xF4], &[]).expect(4, &["idle", "at 0000:7C01, real mode: F4"]);
+    boot("hlt.bin", &[0x90, 0xF4], &[]).expect(4, &["idle", "at 0000:7C01, real mode: F4  hlt\n"]);
     boot("sti-hlt.bin", &[0xFB, 0xF4], &[]).expect(4, &["idle"]);
 }
 
 #[test]
 fn a_jump_to_itself_is_found() {
-    boot("loop.bin", &[0xEB, 0xFE], &[]).expect(8, &["jumps to itself", "0000:7C00", "EB FE"]);
+    boot("loop.bin", &[0xEB, 0xFE], &[]).expect(8, &["jumps to itself", "0000:7C00", "EB FE  jmp"]);
+}
+
+#[test]
+fn a_handler_that_raises_its_own_exception_is_found() {
+    // mov word [18h], 7C0Ch; mov word [1Ah], 0; ud2
+    let code = [0xC7, 0x06, 0x18, 0, 0x0C, 0x7C, 0xC7, 0x06, 0x1A, 0, 0, 0, 0x0F, 0x0B];
+    boot("fault-loop.bin", &code, &[]).expect(8, &["handler of exceptions", "0000:7C0C", "0F 0B"]);
+    boot("fault-loop2.bin", &code, &["--limit", "100"]).expect(6, &["limit reached: 2 "]);
+}
+
+#[test]
+fn what_is_not_implemented_stops_with_its_bytes() {
+    // fldz; fsin
+    let code = [0xD9, 0xEE, 0xD9, 0xFE];
+    boot("sin.bin", &code, &[]).expect(8, &["unimplemented", "0000:7C00", ": D9 EE"]);
 }
 
 #[test]
 fn a_bios_call_is_named_with_its_caller() {
     let code = [0xB4, 0x02, 0xCD, 0x13, 0xF4];
-    boot("int13.bin", &code, &[]).expect(8, &["INT 13h", "no BIOS", "at 0000:7C02", "CD 13"]);
+    boot("int13.bin", &code, &[])
+        .expect(8, &["INT 13h", "no BIOS", "at 0000:7C02", "CD 13  int 0x13\n"]);
 }
 
 #[test]
@@ -85,15 +101,19 @@ fn a_limit_is_exact() {
 #[test]
 fn a_trace_has_a_line_an_instruction() {
     let trace = file("trace.txt", b"an older trace");
-    // mov cx, 3; loop $; hlt
-    let code = [0xB9, 0x03, 0x00, 0xE2, 0xFE, 0xF4];
+    // mov cx, 3; loop $; mov cl, 9; rep lodsb; hlt
+    let code = [0xB9, 0x03, 0x00, 0xE2, 0xFE, 0xB1, 0x09, 0xF3, 0xAC, 0xF4];
     boot("traced.bin", &code, &["--trace", &trace]).expect(4, &["idle"]);
     let text = std::fs::read_to_string(&trace).expect("the trace was written");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 5, "{text}");
-    assert!(lines[0].contains("1 0000:7C00 B9 03 00"), "{text}");
+    assert_eq!(lines.len(), 7, "{text}");
+    assert!(
+        lines[0].contains("1 0000:7C00 B9 03 00") && lines[0].contains("mov cx, 0x3"),
+        "{text}"
+    );
     assert!(lines[3].contains("0000:7C03 E2 FE") && lines[3].contains("ecx=00000001"), "{text}");
-    assert!(lines[4].contains("0000:7C05 F4"), "{text}");
+    assert!(lines[5].contains("0000:7C07 F3 AC") && lines[5].contains("ecx=00000009"), "{text}");
+    assert!(lines[6].contains("0000:7C09 F4"), "{text}");
 }
 
 #[test]
