@@ -93,9 +93,8 @@ impl CacheLine {
         let start = usize::from(self.len - op.tail - op.len);
         let mut bytes = [0; 15];
         let len = usize::from(op.len);
-        if let Some(found) = self.bytes.get(start..start + len) {
-            bytes[..len].copy_from_slice(found);
-        }
+        let found = self.bytes.get(start..start + len).unwrap_or_default();
+        bytes.iter_mut().zip(found).for_each(|(to, from)| *to = *from);
         bytes
     }
 
@@ -211,7 +210,7 @@ impl<'m> Blocks<'m> {
         line.view = view;
         line.stamp = self.stamp;
         line.slot = place.page.slot;
-        let first = &mut code_map.first[usize::from(line.slot)];
+        let first = code_map.first_mut(line.slot);
         line.next = *first;
         *first = index as u32 + 1;
         let (slot, lines) = (line.slot, line.lines());
@@ -227,11 +226,11 @@ impl<'m> Blocks<'m> {
         }
         line.stamp = 0;
         line.view = 0;
-        let (slot, next) = (usize::from(line.slot), line.next);
+        let (slot, next) = (line.slot, line.next);
         let wanted = index as u32 + 1;
-        let mut at = code_map.first[slot];
+        let mut at = *code_map.first_mut(slot);
         if at == wanted {
-            code_map.first[slot] = next;
+            *code_map.first_mut(slot) = next;
             return;
         }
         while let Some(line) = self.lines.get_mut((at as usize).wrapping_sub(1)) {
@@ -248,7 +247,7 @@ impl<'m> Blocks<'m> {
         let mut kept: Lines = 0;
         let mut kept_first = 0;
         let mut retired = 0;
-        let mut at = code_map.first[usize::from(slot)];
+        let mut at = *code_map.first_mut(slot);
         while let Some(line) = self.lines.get_mut((at as usize).wrapping_sub(1)) {
             let here = at;
             at = line.next;
@@ -262,7 +261,7 @@ impl<'m> Blocks<'m> {
                 kept_first = here;
             }
         }
-        code_map.first[usize::from(slot)] = kept_first;
+        *code_map.first_mut(slot) = kept_first;
         code_map.set(slot, kept);
         retired
     }
@@ -291,10 +290,10 @@ impl CacheLine {
     fn build(&mut self, place: &Place<'_, '_>, context: Context<'_>) -> bool {
         let within = place.within();
         let room = (PAGE_SIZE - within).min(BYTES).min(place.to_limit.min(64) as usize);
-        place.page.host.read(within, &mut self.bytes[..room]);
+        place.page.host.read(within, self.bytes.get_mut(..room).unwrap_or_default());
         let (mut at, mut count) = (0, 0);
         while count < OPS {
-            let window = &self.bytes[at..room.min(at + 15)];
+            let window = self.bytes.get(at..room.min(at + 15)).unwrap_or_default();
             let op = match decode(window, context) {
                 Ok((op, _)) => op,
                 Err(Incomplete::Short | Incomplete::TooLong) => break,

@@ -168,9 +168,8 @@ impl Flight {
 
     /// The next recorded translation, if it has been made before.
     pub(crate) fn replay_span(&mut self, linear_page: u64, write: bool) -> Option<Phys> {
-        let span = self.record.spans[..usize::from(self.record.span_count)]
-            .get(self.span_cursor)
-            .copied()?;
+        let recorded = self.record.spans.get(..usize::from(self.record.span_count))?;
+        let span = *recorded.get(self.span_cursor)?;
         self.span_cursor += 1;
         (span.linear == linear_page && (span.writable || !write)).then_some(span.phys)
     }
@@ -186,8 +185,8 @@ impl Flight {
 
     /// Takes up to `bytes.len()` recorded bytes; returns how many.
     pub(crate) fn replay_read(&mut self, bytes: &mut [u8]) -> usize {
-        let recorded = &self.record.reads[..usize::from(self.record.read_count)];
-        let left = recorded.get(self.read_cursor..).unwrap_or(&[]);
+        let recorded = self.record.reads.get(..usize::from(self.record.read_count));
+        let left = recorded.and_then(|bytes| bytes.get(self.read_cursor..)).unwrap_or_default();
         let n = left.len().min(bytes.len());
         bytes[..n].copy_from_slice(&left[..n]);
         self.read_cursor += n;

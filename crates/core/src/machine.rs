@@ -109,6 +109,8 @@ pub(crate) struct Machine<'r, 'm> {
     pub(crate) stepping: bool,
     /// CR2 of a page fault in flight.
     pub(crate) fault_address: u64,
+    /// Physical address of a fetch that found no memory.
+    pub(crate) fetch_address: u64,
     pub(crate) profile: &'r Profile,
     pub(crate) flight: &'r mut Flight,
     pub(crate) control: Control,

@@ -195,6 +195,7 @@ impl<'m> Emulator<'m> {
             no_trap: false,
             stepping: false,
             fault_address: 0,
+            fetch_address: 0,
             profile: &self.profile,
             flight: &mut self.flight,
             control: Control { retired: self.counters.instructions, ..Control::default() },
@@ -491,7 +492,8 @@ impl Runner<'_, '_> {
         };
         if let Some(observer) = self.m.observer.take() {
             self.m.settle_flags();
-            observer.decoded(self.m.cpu, &current.bytes[..usize::from(current.op.len)]);
+            let bytes = current.bytes.get(..usize::from(current.op.len)).unwrap_or_default();
+            observer.decoded(self.m.cpu, bytes);
             self.m.observer = Some(observer);
             return self.execute_careful(&current, false);
         }
@@ -502,7 +504,7 @@ impl Runner<'_, '_> {
         let mut window = self.m.fetch()?;
         let context = context(self.m.cpu, self.m.profile);
         loop {
-            match decode(&window.bytes[..window.len], context) {
+            match decode(window.bytes.get(..window.len).unwrap_or_default(), context) {
                 Ok((op, details)) => {
                     let mut bytes = [0; 15];
                     let len = usize::from(op.len).min(window.len).min(15);
@@ -681,7 +683,7 @@ impl Runner<'_, '_> {
             bytes: current.bytes,
             len: current.op.len,
             bits: code_size(self.m.cpu, self.m.profile).bits(),
-            address: if fetch { self.m.fault_address } else { 0 },
+            address: if fetch { self.m.fetch_address } else { 0 },
         })
     }
 

@@ -46,7 +46,7 @@ impl Views {
         }
         let view = self.next_view;
         self.next_view += 1;
-        self.table[self.next_slot] = (context, view);
+        self.table[self.next_slot % REMEMBERED] = (context, view);
         self.next_slot = (self.next_slot + 1) % REMEMBERED;
         view
     }

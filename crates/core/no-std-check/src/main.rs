@@ -8,19 +8,20 @@ mod bare;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use realmode::{
-    Access, Bus, CacheLine, Control, Cpu, Emulator, HostPage, PAGE_SIZE, Phys, Prepared, Profile,
-    Reply, SegReg, Segment, Stop,
+    Access, Bus, CacheLine, Control, Cpu, Emulator, HostPage, Observer, PAGE_SIZE, Phys, Prepared,
+    Profile, Reply, SegReg, Segment, Stop,
 };
 
 /// Two pages of guest memory.
 static RAM: [AtomicU8; 2 * PAGE_SIZE] = [const { AtomicU8::new(0) }; 2 * PAGE_SIZE];
 
 /// mov cx, 5; add ax, cx; loop -4; mov [1000], ax; out E9, al; hlt
-const CODE: &[u8] =
-    &[0xB9, 5, 0, 0x01, 0xC8, 0xE2, 0xFC, 0xA3, 0x00, 0x10, 0xE6, 0xE9, 0xF4];
+const CODE: &[u8] = &[0xB9, 5, 0, 0x01, 0xC8, 0xE2, 0xFC, 0xA3, 0x00, 0x10, 0xE6, 0xE9, 0xF4];
 
 struct Machine {
     written: u64,
+    /// Ports answer `Pending`.
+    waits: bool,
 }
 
 impl<'a> Bus<'a> for Machine {
@@ -35,11 +36,14 @@ impl<'a> Bus<'a> for Machine {
 
     fn port_out(&mut self, _: u16, _: u8, data: u64, _: &mut Control) -> Reply {
         self.written = data;
-        Reply::Ready(0)
+        if self.waits { Reply::Pending } else { Reply::Ready(0) }
     }
 }
 
-/// The guest's sum of 5 to 1 in memory and at the port, cached and observed.
+struct Nobody;
+impl Observer for Nobody {}
+
+/// The guest's sum of 5 to 1, in memory and at the port.
 fn run() -> bool {
     for (cell, byte) in RAM.iter().zip(CODE) {
         cell.store(*byte, Relaxed);
@@ -49,8 +53,24 @@ fn run() -> bool {
     let mut cpu = Cpu::reset();
     cpu.seg[SegReg::Cs as usize] = Segment::real(0);
     cpu.rip = 0;
-    let mut machine = Machine { written: 0 };
+    let start = cpu.clone();
+    let mut machine = Machine { written: 0, waits: false };
     let stop = emulator.run(&mut cpu, &mut machine, 100);
     let sum = RAM.get(0x1000).map(|cell| cell.load(Relaxed));
-    stop == Ok(Stop::Idle) && sum == Some(15) && machine.written == 15
+    let is_right = stop == Ok(Stop::Idle) && sum == Some(15) && machine.written == 15;
+    is_right && run_waiting(&mut emulator, start, &mut machine) == Some(cpu)
+}
+
+/// The same, observed, with the port's write saved, restored, and answered by the VMM.
+fn run_waiting(emulator: &mut Emulator<'_>, mut cpu: Cpu, machine: &mut Machine) -> Option<Cpu> {
+    machine.waits = true;
+    let Ok(Stop::Port(_)) = emulator.run_observed(&mut cpu, machine, 100, &mut Nobody) else {
+        return None;
+    };
+    let record = emulator.in_flight()?.clone();
+    emulator.flush();
+    emulator.restore_in_flight(&record).ok()?;
+    emulator.reply(0).ok()?;
+    let stop = emulator.run(&mut cpu, machine, 100);
+    (stop == Ok(Stop::Idle)).then_some(cpu)
 }

@@ -137,7 +137,7 @@ fn input_block<W: Width>(m: &mut Machine<'_, '_>, op: &Op, most: u64) -> Option<
     let got = m.bus.port_in_string(port, W::BYTES as u8, bytes, &mut m.control).min(len);
     let n = got / W::BYTES;
     if n != 0 {
-        m.write_operand(&to, &bytes[..n * W::BYTES]).ok()?;
+        m.write_operand(&to, bytes.get(..n * W::BYTES)?).ok()?;
     }
     Some(n as u64)
 }

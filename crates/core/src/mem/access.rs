@@ -381,11 +381,11 @@ impl<'m> Machine<'_, 'm> {
     fn read_mmio(&mut self, mut phys: u64, mut bytes: &mut [u8]) -> Step {
         while !bytes.is_empty() {
             let size = piece(phys, bytes.len());
-            let (now, rest) = bytes.split_at_mut(size);
+            let Some((now, rest)) = bytes.split_at_mut_checked(size) else { break };
             let reply = self.bus.mmio_read(Phys(phys), size as u8, &mut self.control);
             self.attention |= self.control.is_pending();
             let value = self.take_reply(reply, || Stopped::Mmio(phys, size, None))?;
-            now.copy_from_slice(&value.to_le_bytes()[..size]);
+            now.iter_mut().zip(value.to_le_bytes()).for_each(|(to, from)| *to = from);
             self.flight.note_read(now);
             bytes = rest;
             phys = phys.wrapping_add(size as u64);
@@ -435,9 +435,9 @@ impl<'m> Machine<'_, 'm> {
     fn write_mmio(&mut self, mut phys: u64, mut bytes: &[u8]) -> Step {
         while !bytes.is_empty() {
             let size = piece(phys, bytes.len());
-            let (now, rest) = bytes.split_at(size);
+            let Some((now, rest)) = bytes.split_at_checked(size) else { break };
             let mut word = [0; 8];
-            word[..size].copy_from_slice(now);
+            word.iter_mut().zip(now).for_each(|(to, from)| *to = *from);
             let data = u64::from_le_bytes(word);
             let reply = self.bus.mmio_write(Phys(phys), size as u8, data, &mut self.control);
             self.attention |= self.control.is_pending();

@@ -30,7 +30,7 @@ pub(crate) struct Retire {
 pub(crate) struct CodeMap {
     lines: [Lines; SLOTS],
     /// First block of each slot's chain, as a cache index plus one; 0 ends it.
-    pub(crate) first: [u32; SLOTS],
+    first: [u32; SLOTS],
     /// Stores into code that the current instruction made.
     retire: [Retire; 4],
     retire_count: usize,
@@ -58,6 +58,12 @@ impl CodeMap {
     #[inline(always)]
     pub(crate) fn lines(&self, slot: u16) -> Lines {
         self.lines[slot as usize % SLOTS]
+    }
+
+    /// The first block of a slot's chain.
+    #[inline(always)]
+    pub(crate) fn first_mut(&mut self, slot: u16) -> &mut u32 {
+        &mut self.first[slot as usize % SLOTS]
     }
 
     pub(crate) fn add(&mut self, slot: u16, lines: Lines) {

@@ -64,7 +64,7 @@ impl<'m> Machine<'_, 'm> {
             bytes[..8].copy_from_slice(&page.host.load::<u64>(within).to_le_bytes());
             bytes[8..].copy_from_slice(&page.host.load::<u64>(within + 8).to_le_bytes());
         } else {
-            page.host.read(within, &mut bytes[..len]);
+            page.host.read(within, bytes.get_mut(..len).unwrap_or_default());
         }
         let wraps = self.profile.generation < Generation::I80286;
         let end = if len == MAX_LENGTH {
@@ -82,7 +82,7 @@ impl<'m> Machine<'_, 'm> {
         let (linear, to_limit) = self.fetch_place(window.len as u64)?;
         let page = self.code_page(linear)?;
         let len = (MAX_LENGTH - window.len).min(to_limit as usize);
-        let place = &mut window.bytes[window.len..window.len + len];
+        let place = window.bytes.get_mut(window.len..window.len + len).unwrap_or_default();
         page.host.read(linear as usize % PAGE_SIZE, place);
         window.tail = Some((page.slot, linear as usize % PAGE_SIZE));
         window.len += len;
@@ -139,7 +139,7 @@ impl<'m> Machine<'_, 'm> {
             Prepared::Ram(host) => (host, !host.has_dirty_bit()),
             Prepared::Rom(host) => (host, false),
             Prepared::Mmio | Prepared::Unmapped => {
-                self.fault_address = phys.0;
+                self.fetch_address = phys.0;
                 return Err(Leave::Unimplemented(UnimplementedReason::FetchFromMmio));
             }
         };

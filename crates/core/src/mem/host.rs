@@ -129,31 +129,35 @@ impl<'m> HostPage<'m> {
     /// Copies bytes out of the page; as many as lie within it.
     /// A value of 1, 2, 4 or 8 bytes is read by one load.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
-        let len = bytes.len().min(PAGE_SIZE.saturating_sub(offset));
-        let mut at = 0;
-        while at < len {
-            let step = piece(len - at);
-            // SAFETY: offset + at + step <= offset + len <= 4096, within the page.
-            let value = unsafe { raw::load(self.base.as_ptr().add(offset + at), step) };
-            bytes[at..at + step].copy_from_slice(&value.to_le_bytes()[..step]);
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() && at < PAGE_SIZE {
+            let step = piece(rest.len().min(PAGE_SIZE - at));
+            let Some((now, later)) = rest.split_at_mut_checked(step) else { return };
+            // SAFETY: at + step <= 4096, within the page.
+            let value = unsafe { raw::load(self.base.as_ptr().add(at), step) };
+            if let Some(word) = now.first_chunk_mut() {
+                *word = value.to_le_bytes();
+            } else {
+                now.iter_mut().zip(value.to_le_bytes()).for_each(|(to, from)| *to = from);
+            }
             at += step;
+            rest = later;
         }
     }
 
     /// Copies bytes into the page, as many as lie within it, then marks it dirty.
     /// A value of 1, 2, 4 or 8 bytes is written by one store.
     pub(crate) fn write(&self, offset: usize, bytes: &[u8]) {
-        let len = bytes.len().min(PAGE_SIZE.saturating_sub(offset));
-        let mut at = 0;
-        while at < len {
-            let step = piece(len - at);
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() && at < PAGE_SIZE {
+            let step = piece(rest.len().min(PAGE_SIZE - at));
+            let Some((now, later)) = rest.split_at_checked(step) else { return };
             let mut word = [0; 8];
-            word[..step].copy_from_slice(&bytes[at..at + step]);
-            // SAFETY: as in `read`.
-            unsafe {
-                raw::store(self.base.as_ptr().add(offset + at), step, u64::from_le_bytes(word));
-            }
+            word.iter_mut().zip(now).for_each(|(to, from)| *to = *from);
+            // SAFETY: at + step <= 4096, within the page.
+            unsafe { raw::store(self.base.as_ptr().add(at), step, u64::from_le_bytes(word)) };
             at += step;
+            rest = later;
         }
         self.mark_dirty();
     }
