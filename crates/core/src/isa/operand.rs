@@ -367,8 +367,10 @@ impl Plan {
     /// The plan of a row with these operands.
     pub(crate) const fn of(operands: &[Operand]) -> Plan {
         let mut plan = Plan { bits: 0, imm: Imm::None };
+        let mut has_v = false;
         let mut i = 0;
         while i < operands.len() {
+            has_v |= matches!(operands[i], O::Ev);
             let decides = i == 0 || i == 1 && matches!(operands[0], O::Ib | O::Dx);
             plan.bits |= Plan::bits_of(operands[i], i == 0, decides);
             plan.imm = match (plan.imm, operands[i]) {
@@ -386,6 +388,10 @@ impl Plan {
                 (imm, _) => imm,
             };
             i += 1;
+        }
+        if has_v {
+            // CRC32 Gy,Ev: the source may be a word.
+            plan.bits &= !Plan::SIZE_Y;
         }
         plan
     }

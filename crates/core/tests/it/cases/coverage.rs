@@ -38,7 +38,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
 /// Prints past the test harness, which would keep it to itself.
 pub fn say(line: &str) {
     let mut out = std::io::stderr().lock();
-    writeln!(out, "{line}").expect("stderr takes a line");
+    write!(out, "\n{line}\n").expect("stderr takes a line");
 }
 
 /// The lines that tests are named by: `fn r04_...` is R04. Of every file beside this directory.
