@@ -546,3 +546,53 @@ mod raw {
         cell.exchange(old, new)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells() -> Vec<AtomicU8> {
+        (0..PAGE_SIZE).map(|i| AtomicU8::new((i * 7 % 251) as u8)).collect()
+    }
+
+    fn bytes(cells: &[AtomicU8]) -> Vec<u8> {
+        cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect()
+    }
+
+    #[test]
+    fn overlapping_copies_are_what_single_steps_make_of_them() {
+        // 40 bytes are copied by the loop, 400 by the host's REP.
+        for (len, size) in [40, 400].into_iter().flat_map(|len| [1, 2, 4, 8].map(|s| (len, s))) {
+            for distance in -17..=17isize {
+                let (from, to) = (1000, 1000usize.wrapping_add_signed(distance));
+                let cells = cells();
+                let mut wanted = bytes(&cells);
+                for at in (0..len).step_by(size) {
+                    wanted.copy_within(from + at..from + at + size, to + at);
+                }
+                let page = HostPage::from_cells(&cells).unwrap();
+                page.copy_up(to, &page, from, len, size);
+                assert!(bytes(&cells) == wanted, "{len} by {size}, {distance} apart");
+            }
+        }
+    }
+
+    #[test]
+    fn fills_stay_in_their_range() {
+        for (len, size) in
+            [8, 24, 40, 400].into_iter().flat_map(|len| [1, 2, 4, 8].map(|s| (len, s)))
+        {
+            // One element less than a number of words, too.
+            for len in [len, len - size] {
+                let cells = cells();
+                let mut wanted = bytes(&cells);
+                let value = 0x1122_3344_5566_7788u64;
+                for at in (0..len).step_by(size) {
+                    wanted[77 + at..77 + at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+                }
+                HostPage::from_cells(&cells).unwrap().fill(77, len, size, value);
+                assert!(bytes(&cells) == wanted, "{len} by {size}");
+            }
+        }
+    }
+}

@@ -457,6 +457,24 @@ fn a13_a_count_of_zero_with_67_clears_upper_halves_on_intel_only() {
 }
 
 #[test]
+fn a14_offsets_of_16_bits_wrap_inside_a_page_of_a_segment_without_limit() {
+    // The segments begin 10h bytes into a page, so that offset FFFF does too.
+    let mut guest = Guest::new(&[0xF3, 0xA4, 0xF4]);
+    for (seg, selector) in [(SegReg::Ds, 0x1001), (SegReg::Es, 0x3001)] {
+        guest.cpu.seg[seg as usize] = Segment::big_real(selector);
+    }
+    guest.poke(0x2_000D, b"abc*****");
+    guest.poke(0x1_0010, b"defg");
+    for (reg, value) in [(Reg::Rcx, 7), (Reg::Rsi, 0xFFFD), (Reg::Rdi, 0xFFFB)] {
+        guest.cpu.gpr[reg] = value;
+    }
+    assert_eq!(guest.run(100), Stop::Idle);
+    assert_eq!(guest.peek(0x4_000B, 6), b"abcde\0");
+    assert_eq!(guest.peek(0x3_0010, 3), b"fg\0");
+    assert_eq!([Reg::Rsi, Reg::Rdi].map(|reg| guest.reg(reg)), [4, 2]);
+}
+
+#[test]
 fn m07_movsq_reads_a_device_once_and_writes_one_once() {
     let mut guest = long_guest(&Profile::INTEL);
     guest.poke(CODE, &[0x48, 0xA5, 0x48, 0xA5]);
