@@ -588,7 +588,7 @@ fn strings_over_plain_memory_ask_for_each_page_a_few_times_only() {
     guest.cpu.gpr[Reg::Rcx] = 0x8000;
     guest.cpu.seg[SegReg::Ds as usize] = Segment::real(0x1000);
     guest.cpu.seg[SegReg::Es as usize].base = 0x11_0000;
-    let text: Vec<u8> = (0..0x1_0000u32).map(|i| (i * 7 >> 3) as u8).collect();
+    let text: Vec<u8> = (0..0x1_0000u32).map(|i| ((i * 7) >> 3) as u8).collect();
     guest.poke(0x1_0000, &text);
     struct Counting<'g> {
         guest: &'g mut crate::guest::TestBus<'static>,
