@@ -14,7 +14,7 @@ mod prng;
 mod state;
 mod world;
 
-use realmode::{CacheLine, Cpu, Emulator, Profile};
+use realmode::{CacheLine, Cpu, Emulator, Intercepted, Policy, Profile, SplitLock};
 
 use code::Code;
 use drive::{Bench, Outcome, Way};
@@ -122,6 +122,10 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
         spare: Emulator::new(profile, &mut spare_cache),
         is_loud: false,
     };
+    let policy = policy(&mut random);
+    for emulator in [&mut bench.uncached, &mut bench.cached, &mut bench.spare] {
+        *emulator.policy_mut() = policy;
+    }
     let mut tally = Tally::default();
     let mut failures = Vec::new();
     for index in group * GROUP..selection.end {
@@ -147,6 +151,31 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     }
     tally.faults = bench.uncached.counters().faults;
     (tally, failures)
+}
+
+/// What the VMM wants to see; mostly nothing.
+fn policy(random: &mut Prng) -> Policy {
+    let mut policy = Policy::default();
+    policy.split_lock =
+        random.pick(&[SplitLock::Plain, SplitLock::Stop, SplitLock::AlignmentCheck]);
+    if random.one_in(8) {
+        policy.exceptions = random.next() as u32;
+    }
+    if random.one_in(8) {
+        let seen = [
+            Intercepted::Cpuid,
+            Intercepted::Hlt,
+            Intercepted::Rdtsc,
+            Intercepted::WriteCr0,
+            Intercepted::DebugRegister,
+            Intercepted::DescriptorTable,
+            Intercepted::SoftwareInterrupt,
+            Intercepted::Iret,
+            Intercepted::Pause,
+        ];
+        policy.intercepts = policy.intercepts.with(random.pick(&seen)).with(random.pick(&seen));
+    }
+    policy
 }
 
 /// A case for people.
