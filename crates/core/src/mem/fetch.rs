@@ -126,6 +126,7 @@ impl<'m> Machine<'_, 'm> {
 
     /// The page of a linear code address.
     pub(crate) fn code_page(&mut self, linear: u64) -> Result<CodePage<'m>, Leave> {
+        let within = linear & 0xFFF;
         let linear = linear & !0xFFF;
         let entry = self.tlb.entry(linear);
         if entry.read == linear && self.cpu.cr0 & crate::arch::control::CR0_PG == 0 {

@@ -135,3 +135,49 @@ fn an_event_after_the_last_byte_of_an_8086_segment_can_wait_for_a_device() {
     assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 0), Ok(Stop::Budget));
     assert_eq!((guest.cpu.rip, guest.word(0xEFA)), (0x4321, 0));
 }
+
+/// A bus whose RAM the host can take away.
+struct Leaving<'m> {
+    inner: TestBus<'m>,
+    is_gone: bool,
+}
+
+impl<'a, 'm: 'a> Bus<'a> for Leaving<'m> {
+    fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'a> {
+        if self.is_gone { Prepared::Unmapped } else { self.inner.prepare(page, access, control) }
+    }
+}
+
+#[test]
+fn a_withdrawn_page_reads_ones_takes_no_store_and_stops_a_fetch_by_name() {
+    // mov al, [2000]; mov [2000], bl; nop, with the page of the data withdrawn before it.
+    let guest = Guest::new(&[0xA0, 0, 0x20, 0x88, 0x1E, 0, 0x20, 0x90]);
+    guest.poke(0x2000, &[0x55]);
+    let mut cpu = guest.cpu.clone();
+    cpu.gpr[Reg::Rbx] = 0x77;
+    let mut lines = vec![CacheLine::EMPTY; 16];
+    let mut bus = Leaving { inner: guest.bus, is_gone: false };
+    let mut emulator = Emulator::new(&guest.profile, &mut lines);
+    assert_eq!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Budget));
+    assert_eq!(cpu.gpr[Reg::Rax] & 0xFF, 0x55);
+
+    bus.is_gone = true;
+    emulator.withdraw(Phys(0x2000), 0x1000);
+    assert_eq!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Budget));
+    cpu.rip = CODE;
+    assert_eq!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Budget));
+    assert_eq!(cpu.gpr[Reg::Rax] & 0xFF, 0xFF, "nothing is there to read");
+
+    emulator.withdraw(Phys(0), u64::MAX);
+    let Ok(Stop::Unimplemented(report)) = emulator.run(&mut cpu, &mut bus, 1) else {
+        panic!("code was fetched from a withdrawn page")
+    };
+    assert_eq!(report.reason, UnimplementedReason::FetchFromMmio);
+    assert_eq!((report.address, report.rip), (CODE + 3, CODE + 3));
+
+    // The store of the second instruction went nowhere.
+    bus.is_gone = false;
+    cpu.rip = CODE;
+    assert_eq!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Budget));
+    assert_eq!(cpu.gpr[Reg::Rax] & 0xFF, 0x55);
+}
