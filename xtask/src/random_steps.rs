@@ -13,6 +13,8 @@ use realmode_testkit::random_step::{self, Failure, GROUP, Selection, Tally};
 
 /// A case that takes longer than this hangs; they take microseconds.
 const LONGEST_CASE: Duration = Duration::from_secs(20);
+/// How often the run says how far it is.
+const BETWEEN_REPORTS: Duration = Duration::from_secs(60);
 const IDLE: u64 = u64::MAX;
 
 struct Options {
@@ -162,11 +164,17 @@ fn alone(failure: &Failure) -> &'static str {
     if failures.is_empty() { " (only after the cases before it)" } else { "" }
 }
 
-/// Ends the process if a case hangs.
+/// Says how far it is from time to time, and ends the process if a case hangs.
 fn watch(shared: &Shared<'_>) {
     let mut seen = vec![(IDLE, Instant::now()); shared.at.len()];
+    let mut told = Instant::now();
     while !shared.is_done.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
+        if told.elapsed() > BETWEEN_REPORTS {
+            told = Instant::now();
+            let cases = shared.next_group.load(Relaxed).saturating_mul(GROUP);
+            eprintln!("{cases} of {} cases", shared.options.count);
+        }
         for (at, (last, since)) in shared.at.iter().zip(&mut seen) {
             let now = at.load(Relaxed);
             if now != *last {

@@ -16,7 +16,7 @@ pub(crate) enum Way {
     Uncached,
     /// With a decode cache that also holds what earlier cases left.
     Cached,
-    /// One instruction a call.
+    /// One instruction a call, pages withdrawn in between.
     Single,
     /// A few instructions a call, every cache dropped in between.
     Flushed,
@@ -76,7 +76,7 @@ impl Bench<'_> {
         if self.is_loud {
             println!("{way:?}:");
         }
-        self.world.begin(case.salt, case.map, case.code_page, way == Way::Pending);
+        self.world.begin(case, way == Way::Pending);
         let emulator = match way {
             Way::Uncached | Way::Observed => &mut self.uncached,
             _ => &mut self.cached,
@@ -119,11 +119,11 @@ impl Bench<'_> {
                     return Err(format!("stopped for its budget after {used} of {chunk}"));
                 }
                 Ok(Stop::Budget) if run.spent == case.budget => return Ok(end),
-                Ok(Stop::Budget) => {
-                    if way == Way::Flushed {
-                        self.cached.flush();
-                    }
+                Ok(Stop::Budget) if way == Way::Flushed => self.cached.flush(),
+                Ok(Stop::Budget) if way == Way::Single && mix(call) & 3 == 0 => {
+                    self.cached.withdraw(Phys(case.code_page << 12), 1);
                 }
+                Ok(Stop::Budget) => {}
                 Ok(Stop::Requested) => {}
                 Ok(Stop::Mmio(_) | Stop::Port(_)) if way == Way::Pending => {
                     self.answer(case, run, end)?;

@@ -66,7 +66,9 @@ pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena) -> Case 
     let mut code = Code::new(cpu.rip as u16, cpu.is_64_bit_code());
     code.fill(random, 48);
     poke(&cpu, map, arena, linear, &code.bytes);
-    Case { cpu, budget: 1 + random.below(20), map, salt: random.next(), code_page }
+    // Long enough for a loop to be followed from block to block, now and then.
+    let most = if random.one_in(24) { 250 } else { 20 };
+    Case { cpu, budget: 1 + random.below(most), map, salt: random.next(), code_page }
 }
 
 fn linear_mask(cpu: &Cpu, profile: &Profile) -> u64 {

@@ -8,9 +8,11 @@ use realmode::{Access, Bus, Control, Cpu, Fault, Linear, Phys, Prepared, Reply, 
 
 use super::memory::{Arena, PAGES, RAM_PAGES};
 use super::prng::mix;
+use super::state::Case;
 
-/// More calls than any case needs; a case that makes them hangs.
-const MOST_CALLS: u64 = 200_000;
+/// More calls than a unit of budget can lead to: a slice of REP is 4096 iterations, with a few
+/// pages each. A case that makes more hangs.
+const CALLS_PER_STEP: u64 = 20_000;
 
 /// What a physical page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,7 +82,7 @@ pub(crate) struct World<'w> {
     /// No `Pending` while the clock says this: the map changed in the middle of an instruction,
     /// and a request would prepare its operands again.
     ready_at: Option<u64>,
-    calls: u64,
+    calls_left: u64,
 }
 
 impl<'w> World<'w> {
@@ -96,22 +98,23 @@ impl<'w> World<'w> {
             reply: 0,
             clock: 0,
             ready_at: None,
-            calls: 0,
+            calls_left: 0,
         }
     }
 
     /// Begins a run of a case.
-    pub(crate) fn begin(&mut self, salt: u64, map: Map, code_page: u64, pending: bool) {
-        (self.salt, self.map, self.code_page, self.pending) = (salt, map, code_page, pending);
-        (self.reply, self.clock, self.ready_at, self.calls) = (0, 0, None, 0);
+    pub(crate) fn begin(&mut self, case: &Case, pending: bool) {
+        (self.salt, self.map, self.code_page) = (case.salt, case.map, case.code_page);
+        (self.pending, self.reply, self.clock, self.ready_at) = (pending, 0, 0, None);
+        self.calls_left = (case.budget + 2) * CALLS_PER_STEP;
         self.changed.clear();
         self.log.clear();
         self.arena.dirty.store(0, Relaxed);
     }
 
     fn count_call(&mut self) {
-        self.calls += 1;
-        assert!(self.calls < MOST_CALLS, "hang: more than {MOST_CALLS} bus calls");
+        self.calls_left = self.calls_left.saturating_sub(1);
+        assert!(self.calls_left != 0, "hang: more bus calls than the budget can lead to");
     }
 
     /// Logs a call; returns random bits that belong to it.
