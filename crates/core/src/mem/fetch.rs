@@ -140,7 +140,7 @@ impl<'m> Machine<'_, 'm> {
             Prepared::Ram(host) => (host, !host.has_dirty_bit()),
             Prepared::Rom(host) => (host, false),
             Prepared::Mmio | Prepared::Unmapped => {
-                self.fetch_address = phys.0;
+                self.fetch_address = phys.0 + within;
                 return Err(Leave::Unimplemented(UnimplementedReason::FetchFromMmio));
             }
         };
