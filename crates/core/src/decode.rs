@@ -293,28 +293,20 @@ impl Decoder<'_> {
 
     /// Operand size in bytes of an instruction that is not a byte one.
     fn operand_size(&self, row: &Entry) -> u8 {
-        let small = self.prefixes.operand_size && row.prefix != Prefix::P66;
-        if self.prefixes.is_vector || row.plan.has(Plan::SIZE_Y) {
+        if self.prefixes.is_vector {
             return if self.is_long() && self.prefixes.wide { 8 } else { 4 };
         }
+        let no_word = row.plan.has(Plan::SIZE_Y);
+        let has_66 = self.prefixes.operand_size;
+        let small = has_66 && row.prefix != Prefix::P66 && !no_word;
         match self.context.size {
-            CodeSize::Bits16 => {
-                if self.prefixes.operand_size {
-                    4
-                } else {
-                    2
-                }
-            }
-            CodeSize::Bits32 => {
-                if small {
-                    2
-                } else {
-                    4
-                }
-            }
+            CodeSize::Bits16 if has_66 || no_word => 4,
+            CodeSize::Bits16 => 2,
+            CodeSize::Bits32 if small => 2,
+            CodeSize::Bits32 => 4,
             CodeSize::Bits64 => match row.size64 {
                 Size64::Force64 => 8,
-                _ if self.prefixes.rex & REX_W != 0 => 8,
+                _ if self.prefixes.wide => 8,
                 _ if small => 2,
                 Size64::Default64 => 8,
                 Size64::Normal => 4,
@@ -587,6 +579,7 @@ impl Decoder<'_> {
             Imm::Byte => cursor.number(1)?,
             Imm::ByteSigned | Imm::Rel8 => cursor.signed(1)?,
             Imm::Word => cursor.number(2)?,
+            Imm::Dword => cursor.number(4)?,
             Imm::Z | Imm::RelZ => cursor.signed(z)?,
             Imm::V => cursor.number(usize::from(size))?,
             Imm::WordByte => cursor.number(3)?,

@@ -7,8 +7,12 @@ mod memory;
 mod operand;
 mod text;
 
+use crate::arch::cpuid::Features;
+use crate::arch::registers::{RIP_SLOT, SegReg};
 use crate::decode::{CodeSize, Context, Details, Incomplete, decode};
+use crate::isa::operand::Operand;
 use crate::isa::row::{Exec, Traits};
+use crate::isa::table::Entry;
 use crate::op::Op;
 use crate::profile::{Generation, Profile};
 
@@ -46,8 +50,7 @@ pub struct Instruction {
     details: Details,
     size: CodeSize,
     ip: Option<u64>,
-    /// LOCK where it is #UD.
-    bad_lock: bool,
+    is_undefined: bool,
 }
 
 /// Decodes the instruction at the start of `bytes`, as a processor with this profile would.
@@ -63,7 +66,7 @@ pub struct Instruction {
 /// assert_eq!(jump.to_string(), "jmp 0xf000:0xe05b");
 ///
 /// let branch = decode(&[0x75, 0xFE])?;
-/// assert_eq!(branch.at(0x7C00).to_string(), "jnz 0x7c00");
+/// assert_eq!(branch.at(0x7C00).to_string(), "jne 0x7c00");
 /// assert_eq!(decode(&[0x0F, 0x0B])?.to_string(), "ud2");
 /// assert!(decode(&[0xF0, 0x89, 0xD8])?.is_undefined());
 /// assert_eq!(decode(&[0x66, 0xB8, 1]).err(), Some(DecodeError::Short { missing: 3 }));
@@ -84,9 +87,34 @@ pub fn decode_one(
         Incomplete::TooLong => DecodeError::TooLong,
         Incomplete::Short => DecodeError::Short { missing: missing(bytes, context) },
     })?;
-    let is_legal = details.row.is_none_or(|row| row.takes_lock(details.is_memory));
-    let bad_lock = details.lock && !is_legal && profile.generation >= Generation::I80386;
-    Ok(Instruction { op, details, size, ip: None, bad_lock })
+    let is_undefined = details.row.is_none_or(|row| {
+        let is_lockable = row.takes_lock(details.is_memory);
+        let is_taken = row.has(Traits::NO_COPROCESSOR) && profile.has(Features::X87);
+        is_taken
+            || details.lock && !is_lockable && profile.generation >= Generation::I80386
+            || !registers_exist(row, &op, &details)
+    });
+    Ok(Instruction { op, details, size, ip: None, is_undefined })
+}
+
+/// Is there a register for every number? Handlers check this, in their order.
+fn registers_exist(row: &Entry, op: &Op, details: &Details) -> bool {
+    row.operands.iter().enumerate().all(|(i, operand)| match operand {
+        // CS can be read, not written.
+        Operand::Sw => op.reg < 6 && (i == 1 || op.reg != SegReg::Cs as u8),
+        // LOCK makes CR0 AMD's CR8.
+        Operand::Cd if details.lock => op.reg == 0,
+        Operand::Cd => matches!(op.reg, 0 | 2 | 3 | 4 | 8),
+        Operand::Dd => op.reg < 8,
+        // Bounds have no 16-bit addresses either, and their tables none that RIP has a part in.
+        Operand::Bnd => {
+            let is_table = row.operands.contains(&Operand::M);
+            let is_address = details.address_size != 2 && !(is_table && op.rm == RIP_SLOT);
+            op.reg < 4 && (is_address || !details.is_memory)
+        }
+        Operand::Bnde => details.is_memory || op.rm < 4,
+        _ => true,
+    })
 }
 
 /// How many bytes `bytes` lacks at least.
@@ -119,14 +147,14 @@ impl Instruction {
     /// where the manual's name covers several: `Jcc`, `CBW`, `MOVS`.
     pub fn mnemonic(&self) -> &'static str {
         match self.details.row {
-            Some(row) if !self.bad_lock => row.name(),
+            Some(row) if !self.is_undefined => row.name(),
             _ => "undefined",
         }
     }
 
     /// Do these bytes raise #UD for want of a definition?
     pub const fn is_undefined(&self) -> bool {
-        self.details.row.is_none() || self.bad_lock
+        self.is_undefined
     }
 
     /// Would the emulator execute it, given that nothing faults?

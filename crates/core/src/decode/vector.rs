@@ -120,11 +120,8 @@ impl Decoder<'_> {
         }
         // An unused vvvv is 1111b; there are only eight mask, tile and bound registers.
         let eight = row.operands.iter().any(|o| matches!(o, Operand::Kv | Operand::Tv));
-        let vvvv_fits = if plan.has(Plan::VVVV) {
-            !eight || vvvv < 8 || !self.is_long()
-        } else {
-            vvvv == 0
-        };
+        let vvvv_fits =
+            if plan.has(Plan::VVVV) { !eight || vvvv < 8 || !self.is_long() } else { vvvv == 0 };
         let high_reg = prefixes.rex & REX_R != 0 || prefixes.high_reg;
         let high_rm =
             prefixes.rex & REX_B != 0 && row.operands.iter().any(|o| matches!(o, Operand::Te));

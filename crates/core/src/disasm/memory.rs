@@ -75,13 +75,13 @@ impl Instruction {
             has_index = true;
             // No index in SIB is index 4 here; V' extends it.
             let low = if op.index == ZERO_SLOT { 4 } else { op.index };
-            write!(f, "{plus}{kind}{}*{}", low | self.details.vvvv & 16, 1 << op.scale)?;
+            write!(f, "{plus}{kind}{}", low | self.details.vvvv & 16)?;
         } else if has_index {
             f.write_str(plus)?;
             write_general(f, op.index, self.details.address_size)?;
-            if op.scale != 0 {
-                write!(f, "*{}", 1 << op.scale)?;
-            }
+        }
+        if has_index && op.scale != 0 {
+            write!(f, "*{}", 1 << op.scale)?;
         }
         self.write_displacement(f, has_base || has_index)?;
         f.write_str("]")

@@ -6,7 +6,7 @@ use super::Instruction;
 use crate::decode::CodeSize;
 use crate::decode::vector::EVEX_B;
 use crate::isa::operand::{Imm, Operand as O, Plan};
-use crate::isa::row::{Map, Size64};
+use crate::isa::row::Size64;
 use crate::isa::table::Entry;
 
 /// Segment registers, by their encoding.
@@ -44,6 +44,10 @@ impl Instruction {
         }
     }
 
+    fn vvvv(&self) -> u8 {
+        if self.size == CodeSize::Bits64 { self.details.vvvv } else { self.details.vvvv & 7 }
+    }
+
     /// Bytes of a vector.
     fn vector_bytes(&self) -> u16 {
         let details = &self.details;
@@ -73,20 +77,26 @@ impl Instruction {
             O::Ew | O::Rw => write_general(f, rm, 2),
             O::Ed | O::Edb | O::Edw | O::Edd => write_general(f, rm, 4),
             O::Eq => write_general(f, rm, 8),
-            O::Ev | O::Rv => write_general(f, rm, size),
+            O::Ez => write_general(f, rm, size.min(4)),
+            O::Ev | O::Evw | O::Rv => write_general(f, rm, size),
             O::Ey | O::Rd => write_general(f, rm, self.wide_size(row)),
             O::Gb => write_general(f, reg, 1),
             O::Gw => write_general(f, reg, 2),
             O::Gd => write_general(f, reg, 4),
             O::Gv => write_general(f, reg, size),
+            O::Ga => write_general(f, reg, details.address_size),
+            O::Ra => write_general(f, rm, details.address_size),
             O::Gy => write_general(f, reg, self.wide_size(row)),
-            O::By => write_general(f, details.vvvv & 15, self.wide_size(row)),
+            O::By => write_general(f, self.vvvv(), self.wide_size(row)),
             O::Zb => write_general(f, self.op.reg, 1),
             O::Zv => write_general(f, self.op.reg, size),
             O::Al => f.write_str("al"),
+            O::Ax => f.write_str("ax"),
             O::Ah => f.write_str("ah"),
             O::Cl => f.write_str("cl"),
             O::Dx => f.write_str("dx"),
+            // Ports have at most 32 bits.
+            O::Rax if matches!(row.name(), "IN" | "OUT") => write_general(f, 0, size.min(4)),
             O::Rax => write_general(f, 0, size),
             O::Sw => f.write_str(SEGMENTS.get(usize::from(reg)).copied().unwrap_or("?")),
             O::Es | O::Cs | O::Ss | O::Ds | O::Fs | O::Gs => {
@@ -95,7 +105,7 @@ impl Instruction {
             O::Cd => write!(f, "cr{reg}"),
             O::Dd if matches!(details.opcode, 0x24 | 0x26) => write!(f, "tr{reg}"),
             O::Dd => write!(f, "dr{reg}"),
-            O::Ib | O::Ibs | O::Iw | O::Iz | O::Iv | O::One => {
+            O::Ib | O::Ibs | O::Iw | O::Id | O::Iz | O::Iv | O::One => {
                 self.write_immediate(f, row, operand, index)
             }
             O::Jb | O::Jz => self.write_target(f),
@@ -108,7 +118,7 @@ impl Instruction {
             O::Ov => self.write_offset(f, u16::from(size)),
             O::St0 => f.write_str("st0"),
             O::Sti => write!(f, "st{}", rm & 7),
-            _ => self.write_vector_register(f, operand),
+            _ => self.write_vector_register(f, operand, (reg, rm)),
         }
     }
 
@@ -149,6 +159,7 @@ impl Instruction {
             (Imm::ByteByte, _) if is_second => imm >> 8 & 0xFF,
             (_, O::Ib) => imm & 0xFF,
             (_, O::Iw) => imm & 0xFFFF,
+            (_, O::Id) => imm,
             _ => imm & (u64::MAX >> (64 - size)),
         };
         write!(f, "{value:#x}")
@@ -169,13 +180,18 @@ impl Instruction {
     }
 
     /// MMX, vector, mask, bound and tile registers.
-    fn write_vector_register(&self, f: &mut Formatter<'_>, operand: O) -> Result {
+    fn write_vector_register(
+        &self,
+        f: &mut Formatter<'_>,
+        operand: O,
+        (reg, rm): (u8, u8),
+    ) -> Result {
         let details = &self.details;
         let high = |is_high: bool| if is_high { 16 } else { 0 };
-        let reg = self.op.reg & 15 | high(details.high_reg);
+        let reg = reg & 15 | high(details.high_reg);
         // EVEX.X is bit 4 of the register in rm.
-        let rm = self.op.rm & 15 | high(details.is_evex && details.rex & 2 != 0);
-        let vvvv = if self.size == CodeSize::Bits64 { details.vvvv } else { details.vvvv & 7 };
+        let rm = rm & 15 | high(details.is_evex && details.rex & 2 != 0);
+        let vvvv = self.vvvv();
         let last = (self.op.imm >> 4) as u8 & if self.size == CodeSize::Bits64 { 15 } else { 7 };
         let vector = self.vector_bytes();
         let half = (vector / 2).max(16);
@@ -195,9 +211,8 @@ impl Instruction {
             O::Wdq | O::Wq | O::Wd | O::Ww | O::Wb | O::Wf | O::We | O::Udq => {
                 write!(f, "xmm{rm}")
             }
-            O::L => write!(f, "{}{last}", vector_name(vector)),
+            O::L | O::Li => write!(f, "{}{last}", vector_name(vector)),
             O::Ldq => write!(f, "xmm{last}"),
-            O::Li => write!(f, "{}{last}, {:#x}", vector_name(vector), self.op.imm & 15),
             O::Kg => write!(f, "k{}", reg & 7),
             O::Kr | O::Keb | O::Kew | O::Ked | O::Keq => write!(f, "k{}", rm & 7),
             O::Kv => write!(f, "k{}", vvvv & 7),

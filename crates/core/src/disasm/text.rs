@@ -9,12 +9,15 @@ use crate::isa::operand::Operand as O;
 use crate::isa::row::{Size64, Vector};
 use crate::isa::table::Entry;
 
-/// Condition codes, as SETcc and its kin spell them.
+/// Condition codes: of the manual's spellings the shorter ones.
 const CONDITIONS: [&str; 16] =
+    ["o", "no", "b", "ae", "e", "ne", "be", "a", "s", "ns", "p", "np", "l", "ge", "le", "g"];
+/// The only spellings that CMPccXADD has.
+const CMP_CONDITIONS: [&str; 16] =
     ["o", "no", "b", "nb", "z", "nz", "be", "nbe", "s", "ns", "p", "np", "l", "nl", "le", "nle"];
 
 /// Names that depend on the operand size: 16, 32, 64 bits.
-const SIZED: [(&str, [&str; 3]); 13] = [
+const SIZED: [(&str, [&str; 3]); 14] = [
     ("CBW", ["cbw", "cwde", "cdqe"]),
     ("CWD", ["cwd", "cdq", "cqo"]),
     ("PUSHA", ["pusha", "pushad", "pushad"]),
@@ -28,17 +31,24 @@ const SIZED: [(&str, [&str; 3]); 13] = [
     ("WRUSS", ["wrussd", "wrussd", "wrussq"]),
     ("CMPXCHG8B", ["cmpxchg8b", "cmpxchg8b", "cmpxchg16b"]),
     ("SYSRET", ["sysret", "sysret", "sysretq"]),
+    ("SYSEXIT", ["sysexit", "sysexit", "sysexitq"]),
 ];
 
 /// Names whose operand size shows in no operand.
-const SIZELESS: [&str; 6] = ["RET", "RETF", "ENTER", "LEAVE", "PUSH", "POP"];
+const SIZELESS: [&str; 12] = [
+    "RET", "RETF", "ENTER", "LEAVE", "PUSH", "POP", "LGDT", "LIDT", "FLDENV", "FNSTENV", "FRSTOR",
+    "FNSAVE",
+];
 
 impl Display for Instruction {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        let Some(row) = self.details.row.filter(|_| !self.bad_lock) else {
+        let Some(row) = self.details.row.filter(|_| !self.is_undefined()) else {
             return f.write_str("undefined");
         };
         self.write_prefixes(f, row)?;
+        if self.exchanges_nothing(row) {
+            return f.write_str("nop");
+        }
         self.write_name(f, row)?;
         if is_string(row) {
             return Ok(());
@@ -48,14 +58,18 @@ impl Display for Instruction {
             if *operand == O::None {
                 break;
             }
+            let is_last = row.operands.get(i + 1).is_none_or(|next| !next.is_register_or_memory());
             f.write_str(separator)?;
             self.write_operand(f, row, i)?;
             if i == 0 {
                 self.write_mask(f)?;
             }
+            if is_last && operand.is_register_or_memory() {
+                self.write_rounding(f, row)?;
+            }
             separator = ", ";
         }
-        self.write_rounding(f, row)
+        self.write_implicit(f, row)
     }
 }
 
@@ -84,12 +98,42 @@ impl Instruction {
             }
             _ => {}
         }
+        let address = self.details.address_size;
+        let is_implicit = is_string || row.name() == "XLATB";
+        if is_implicit && address != self.usual_address() {
+            write!(f, "a{} ", u32::from(address) * 8)?;
+        }
         let shows_size = row.operands.iter().any(|o| matches!(o, O::Zv | O::Ev | O::Rv));
         let size = details.operand_size;
-        if !shows_size && SIZELESS.contains(&row.name()) && size != self.usual_size(row) {
+        let is_sizeless = SIZELESS.contains(&row.name())
+            || row.operands.iter().any(|o| matches!(o, O::Jb | O::Jz));
+        if !shows_size && is_sizeless && size != self.usual_size(row) {
             write!(f, "o{} ", u32::from(size) * 8)?;
         }
         Ok(())
+    }
+
+    /// Is it 90, XCHG of rAX with itself?
+    fn exchanges_nothing(&self, row: &Entry) -> bool {
+        self.details.opcode == 0x90 && self.op.reg == 0 && row.operands.contains(&O::Zv)
+    }
+
+    /// What is no operand of the row: VPERMIL2's low four bits, LOOP's counter if it is not the
+    /// usual one.
+    fn write_implicit(&self, f: &mut Formatter<'_>, row: &Entry) -> Result {
+        if row.operands.contains(&O::Li) {
+            return write!(f, ", {:#x}", self.op.imm & 15);
+        }
+        if row.name().starts_with("LOOP") && self.details.address_size != self.usual_address() {
+            f.write_str(", ")?;
+            return super::operand::write_general(f, 1, self.details.address_size);
+        }
+        Ok(())
+    }
+
+    /// The address size without prefixes.
+    fn usual_address(&self) -> u8 {
+        2 << self.size as u8
     }
 
     /// The operand size without prefixes.
@@ -122,16 +166,19 @@ impl Instruction {
         }
         if let Some((before, after)) = name.split_once("cc").filter(|_| row.span == 16) {
             write_small(f, before)?;
-            f.write_str(CONDITIONS[usize::from(self.details.opcode & 15)])?;
+            let table = if after.is_empty() { CONDITIONS } else { CMP_CONDITIONS };
+            f.write_str(table[usize::from(self.details.opcode & 15)])?;
             return write_small(f, after);
         }
         write_small(f, name)?;
         if is_string(row) {
+            let is_port = row.operands.contains(&O::Dx);
             let suffix = match self.op.width {
                 1 => 'b',
                 2 => 'w',
-                4 => 'd',
-                _ => 'q',
+                // Ports have at most 32 bits.
+                8 if !is_port => 'q',
+                _ => 'd',
             };
             f.write_char(suffix)?;
         }
@@ -150,7 +197,7 @@ impl Instruction {
         Ok(())
     }
 
-    /// `{rd-sae}` or `{sae}`, after the operands.
+    /// `{rd-sae}` or `{sae}`, after the last operand that is no immediate.
     fn write_rounding(&self, f: &mut Formatter<'_>, row: &Entry) -> Result {
         const MODES: [&str; 4] = ["rn", "rd", "ru", "rz"];
         if self.details.is_memory || self.details.evex & EVEX_B == 0 {

@@ -9,7 +9,7 @@ use crate::arch::cpuid::Features;
 use crate::arch::registers::Reg;
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{
-    self, Ew, Mbcd, Menv, Mf32, Mf64, Mf80, Mi16, Mi32, Mi64, Msave, Mw, Rax, St0, Sti,
+    self, Ax, Ew, Mbcd, Menv, Mf32, Mf64, Mf80, Mi16, Mi32, Mi64, Msave, Mw, St0, Sti,
 };
 use crate::isa::row::{Exec, Row, one};
 use crate::machine::{Leave, Machine, Step};
@@ -37,7 +37,7 @@ const CONTROL: [Row; 13] = [
     memory("FLDCW", 0xD9, 5, Mw).handler(fldcw),
     memory("FNSTCW", 0xD9, 7, Mw).handler(fnstcw),
     memory("FNSTSW", 0xDD, 7, Mw).handler(fnstsw),
-    fixed("FNSTSW", 0xDF, 0xE0, &[Rax]).handler(fnstsw_ax),
+    fixed("FNSTSW", 0xDF, 0xE0, &[Ax]).handler(fnstsw_ax),
     fixed("FNOP", 0xD9, 0xD0, &[]).handler(fnop),
     fixed("FNCLEX", 0xDB, 0xE2, &[]).handler(fnclex),
     fixed("FNINIT", 0xDB, 0xE3, &[]).handler(fninit),
@@ -47,7 +47,10 @@ const CONTROL: [Row; 13] = [
     fixed("FNSETPM", 0xDB, 0xE4, &[]).handler(ignored),
     fixed("FRSTPM", 0xDB, 0xE5, &[]).handler(ignored).until(Generation::I80486),
     // Behind all of them: no coprocessor, or a reserved encoding of it.
-    one("ESC", 0xD8, &[Ew]).span(8).exec(Exec::Forms(&[esc as Handler, esc_m as Handler])),
+    one("ESC", 0xD8, &[Ew])
+        .span(8)
+        .without_coprocessor()
+        .exec(Exec::Forms(&[esc as Handler, esc_m as Handler])),
 ];
 
 const ARITHMETIC: [&str; 8] = ["FADD", "FMUL", "FCOM", "FCOMP", "FSUB", "FSUBR", "FDIV", "FDIVR"];

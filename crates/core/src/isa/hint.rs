@@ -9,7 +9,7 @@ use crate::arch::registers::Reg;
 use crate::arch::rflags::ARITH;
 use crate::bus::Access;
 use crate::fault::Fault;
-use crate::isa::operand::Operand::{Ev, Gv, Mb, Rd, Rv};
+use crate::isa::operand::Operand::{Ev, Gv, Mb, Ra, Rd};
 use crate::isa::row::{Modes, Prefix, Row, one, two};
 use crate::machine::{Machine, Step};
 use crate::op::Op;
@@ -23,7 +23,7 @@ const MODERN: Generation = Generation::Modern;
 pub(crate) const ROWS: &[Row] = &[
     one("PAUSE", 0x90, &[]).prefix(Prefix::F3).handler(pause),
     // Waits that another processor's store or a time ends.
-    two("UMONITOR", 0xAE, &[Rv])
+    two("UMONITOR", 0xAE, &[Ra])
         .register()
         .digit(6)
         .prefix(Prefix::F3)
@@ -43,8 +43,8 @@ pub(crate) const ROWS: &[Row] = &[
         .needs(Features::WAITPKG)
         .changes(ARITH)
         .handler(wait_for_time),
-    exact("MONITOR", 0xC8).needs(Features::MONITOR),
-    exact("MWAIT", 0xC9).needs(Features::MONITOR),
+    exact("MONITOR", 0xC8).prefix(Prefix::None).needs(Features::MONITOR),
+    exact("MWAIT", 0xC9).prefix(Prefix::None).needs(Features::MONITOR),
     exact("MONITORX", 0xFA).prefix(Prefix::None).needs(Features::MONITORX),
     exact("MWAITX", 0xFB).prefix(Prefix::None).needs(Features::MONITORX),
     // Fences: ModRM.rm means nothing.

@@ -7,7 +7,7 @@ use crate::arch::rflags::{ARITH, OF};
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{
-    Al, Eb, Ed, Ev, Ew, Gb, Gv, Gy, Ib, Iv, Iz, M, Mdq, Mv, My, Ob, Ov, Rax, Zb, Zv,
+    Al, Eb, Ev, Ew, Ez, Ga, Gb, Gv, Gy, Ib, Iv, Iz, M, Mdqq, Mv, My, Ob, Ov, Rax, Zb, Zv,
 };
 use crate::isa::row::{Exec, Map, Modes, Prefix, Row, one, row, sized, two};
 use crate::machine::{Leave, Machine, Step};
@@ -189,6 +189,12 @@ fn movdir64b(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     m.write_operand(&target, &bytes)
 }
 
+/// With a 16-bit operand size the source has 16 bits too (SDM vol. 2B, "MOVSX/MOVSXD").
+const MOVSXD: [[Handler; 3]; 2] = [
+    [extend_r::<true, u16, u16>, extend_r::<true, u32, u32>, extend_r::<true, u32, u64>],
+    [extend_m::<true, u16, u16>, extend_m::<true, u32, u32>, extend_m::<true, u32, u64>],
+];
+
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
     one("MOV", 0x88, &[Eb, Gb]).exec(Exec::Forms(&[r_r::<u8> as Handler, m_r::<u8> as Handler])),
@@ -209,9 +215,7 @@ pub(crate) const ROWS: &[Row] = &[
     two("MOVZX", 0xB7, &[Gv, Ew]).exec(Exec::FormSizes(const { &extending::<false, u16>() })),
     two("MOVSX", 0xBE, &[Gv, Eb]).exec(Exec::FormSizes(const { &extending::<true, u8>() })),
     two("MOVSX", 0xBF, &[Gv, Ew]).exec(Exec::FormSizes(const { &extending::<true, u16>() })),
-    one("MOVSXD", 0x63, &[Gv, Ed])
-        .modes(Modes::Only64)
-        .exec(Exec::FormSizes(const { &extending::<true, u32>() })),
+    one("MOVSXD", 0x63, &[Gv, Ez]).modes(Modes::Only64).exec(Exec::FormSizes(&MOVSXD)),
     one("LEA", 0x8D, &[Gv, M]).exec(Exec::Sizes(&sized!(lea))),
     one("XLATB", 0xD7, &[]).handler(xlat),
     one("LAHF", 0x9F, &[]).modes(Modes::Not64).handler(lahf),
@@ -243,7 +247,7 @@ pub(crate) const ROWS: &[Row] = &[
         .prefix(Prefix::None)
         .needs(Features::MOVDIRI)
         .exec(DIRECT),
-    row(Map::M0F38, "MOVDIR64B", 0xF8, &[Gv, Mdq])
+    row(Map::M0F38, "MOVDIR64B", 0xF8, &[Ga, Mdqq])
         .prefix(Prefix::P66)
         .needs(Features::MOVDIR64B)
         .handler(movdir64b),

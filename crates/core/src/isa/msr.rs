@@ -11,7 +11,7 @@ use crate::arch::msr::{
 };
 use crate::arch::registers::{Reg, SegReg};
 use crate::fault::Fault;
-use crate::isa::row::{Prefix, Row, two};
+use crate::isa::row::{Modes, Prefix, Row, two};
 use crate::isa::system::{edx_eax, set_edx_eax};
 use crate::machine::{Leave, Machine, Step, Window};
 use crate::mem::segment::is_canonical;
@@ -25,8 +25,8 @@ pub(crate) const ROWS: &[Row] = &[
     two("WRMSR", 0x30, &[]).needs(Features::MSR).handler(wrmsr).changes_validity(),
     two("RDMSR", 0x32, &[]).needs(Features::MSR).handler(rdmsr).ends_block(),
     list("WRMSRNS", Prefix::None, Features::WRMSRNS),
-    list("WRMSRLIST", Prefix::F3, Features::MSRLIST),
-    list("RDMSRLIST", Prefix::F2, Features::MSRLIST),
+    list("WRMSRLIST", Prefix::F3, Features::MSRLIST).modes(Modes::Only64),
+    list("RDMSRLIST", Prefix::F2, Features::MSRLIST).modes(Modes::Only64),
 ];
 
 const fn list(name: &'static str, prefix: Prefix, feature: Features) -> Row {

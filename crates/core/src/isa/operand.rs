@@ -12,6 +12,10 @@ pub(crate) enum Operand {
     Ed,
     Eq,
     Ev,
+    /// 32 bits, or 16 with a 16-bit operand size.
+    Ez,
+    /// A register of the operand size, or a word of memory.
+    Evw,
     /// 32 bits, or 64 with REX.W.
     Ey,
     // ModRM.rm: memory only. `M` has no size of its own.
@@ -39,6 +43,10 @@ pub(crate) enum Operand {
     Gd,
     Gv,
     Gy,
+    /// An address: of the address size.
+    Ga,
+    /// The same in ModRM.rm.
+    Ra,
     Sw,
     Cd,
     Dd,
@@ -46,6 +54,8 @@ pub(crate) enum Operand {
     Ib,
     Ibs,
     Iw,
+    /// 32 bits, zero-extended.
+    Id,
     Iz,
     Iv,
     One,
@@ -67,6 +77,7 @@ pub(crate) enum Operand {
     Yv,
     // Fixed registers.
     Al,
+    Ax,
     Ah,
     Cl,
     Dx,
@@ -136,6 +147,8 @@ pub(crate) enum Operand {
     Msib,
     /// General register in VEX.vvvv, 32 or 64 bits.
     By,
+    /// 64 bytes.
+    Mdqq,
     // General register, or memory of 8, 16 or 32 bits.
     Edb,
     Edw,
@@ -167,6 +180,7 @@ impl Operand {
                 | O::Ib
                 | O::Ibs
                 | O::Iw
+                | O::Id
                 | O::Iz
                 | O::Iv
                 | O::One
@@ -182,6 +196,7 @@ impl Operand {
                 | O::Yb
                 | O::Yv
                 | O::Al
+                | O::Ax
                 | O::Ah
                 | O::Cl
                 | O::Dx
@@ -223,6 +238,7 @@ impl Operand {
                 | O::Msave
                 | O::Mx
                 | O::Mqq
+                | O::Mdqq
                 | O::Msib
         ) || self.is_vsib()
     }
@@ -237,6 +253,16 @@ impl Operand {
         matches!(self, O::N | O::U | O::Udq | O::Kr | O::Te)
     }
 
+    /// Is it a register of another file than the general one, if it is a register?
+    pub(crate) const fn is_vector(self) -> bool {
+        self as u8 >= O::P as u8 && !matches!(self, O::By | O::Edb | O::Edw | O::Edd)
+    }
+
+    /// Is it neither an immediate nor absent?
+    pub(crate) const fn is_register_or_memory(self) -> bool {
+        !matches!(self, O::None | O::Ib | O::Ibs | O::Iw | O::Id | O::Iz | O::Iv | O::One)
+    }
+
     /// Does it use VEX.vvvv?
     pub(crate) const fn has_vvvv(self) -> bool {
         matches!(self, O::H | O::Hdq | O::H4 | O::H4dq | O::By | O::Kv | O::Tv)
@@ -246,8 +272,8 @@ impl Operand {
     pub(crate) const fn is_rm(self) -> bool {
         self.is_memory_only()
             || self.is_register_only()
-            || matches!(self, O::Eb | O::Ew | O::Ed | O::Eq | O::Ev | O::Ey)
-            || matches!(self, O::Edb | O::Edw | O::Edd | O::Rd | O::Rv | O::Rw | O::Sti)
+            || matches!(self, O::Eb | O::Ew | O::Ed | O::Eq | O::Ev | O::Ez | O::Evw | O::Ey)
+            || matches!(self, O::Edb | O::Edw | O::Edd | O::Rd | O::Rv | O::Rw | O::Ra | O::Sti)
             || matches!(self, O::Q | O::Qd | O::Keb | O::Kew | O::Ked | O::Keq | O::Bnde)
             || matches!(self, O::W | O::Wdq | O::Wqq | O::Wq | O::Wd | O::Ww | O::Wb)
             || matches!(self, O::Wh | O::Wf | O::We | O::Wn)
@@ -258,10 +284,12 @@ impl Operand {
     pub(crate) const fn memory_bytes(self, vector: u16, size: u16) -> u16 {
         match self {
             O::Eb | O::Mb | O::Edb | O::Keb | O::Wb => 1,
-            O::Ew | O::Mw | O::Edw | O::Kew | O::Ww | O::Mi16 => 2,
+            O::Ew | O::Evw | O::Mw | O::Edw | O::Kew | O::Ww | O::Mi16 => 2,
             O::Ed | O::Md | O::Edd | O::Ked | O::Wd | O::Qd | O::Mf32 | O::Mi32 => 4,
             O::Eq | O::Mq | O::Q | O::Keq | O::Wq | O::Mf64 | O::Mi64 => 8,
             O::Ev | O::Mv => size,
+            O::Ez if size == 2 => 2,
+            O::Ez => 4,
             // 16-bit code has no 16-bit form of these.
             O::Ey | O::My => {
                 if size == 8 {
@@ -273,6 +301,7 @@ impl Operand {
             O::Mf80 | O::Mbcd => 10,
             O::Mdq | O::Wdq => 16,
             O::Mqq | O::Wqq => 32,
+            O::Mdqq => 64,
             O::W | O::Wn | O::Mx => vector,
             O::Wh => vector / 2,
             O::Wf => vector / 4,
@@ -305,6 +334,8 @@ pub(crate) enum Imm {
     ByteSigned,
     /// Two bytes.
     Word,
+    /// Four bytes, zero-extended.
+    Dword,
     /// Operand size, at most 4 bytes, sign-extended from 4.
     Z,
     /// Operand size, up to 8 bytes.
@@ -349,7 +380,8 @@ impl Plan {
     pub(crate) const SIB: u16 = 1 << 10;
     /// ModRM.reg numbers one of eight registers: masks, tiles, bounds.
     pub(crate) const EIGHT_REGS: u16 = 1 << 11;
-    /// The operand size is 32 bits, or 64 with REX.W, whatever the code size and 66 say.
+    /// No 16-bit operand size: 32 bits, or 64 with REX.W, whatever the code size and 66 say. A row
+    /// whose last operands have the full choice (CRC32) does not count.
     pub(crate) const SIZE_Y: u16 = 1 << 12;
 
     /// Does it ask for one of these?
@@ -379,6 +411,7 @@ impl Plan {
                 (_, O::Ib | O::L | O::Ldq | O::Li) => Imm::Byte,
                 (_, O::Ibs) => Imm::ByteSigned,
                 (_, O::Iw) => Imm::Word,
+                (_, O::Id) => Imm::Dword,
                 (_, O::Iz) => Imm::Z,
                 (_, O::Iv) => Imm::V,
                 (_, O::One) => Imm::One,
@@ -387,6 +420,12 @@ impl Plan {
                 (_, O::Ap) => Imm::Far,
                 (imm, _) => imm,
             };
+            if matches!(operands[i], O::Ev | O::Gv | O::Mv) {
+                plan.bits &= !Plan::SIZE_Y;
+            }
+            if operands[i].is_vector() {
+                plan.bits &= !Plan::REVERSED;
+            }
             i += 1;
         }
         if has_v {

@@ -134,6 +134,8 @@ impl Traits {
     pub(crate) const SERIALISES: u8 = 4;
     /// Its handler makes the checks that come first, and stops as `Unimplemented`.
     pub(crate) const NOT_EXECUTED: u8 = 8;
+    /// #UD if there is a coprocessor, which does not define it.
+    pub(crate) const NO_COPROCESSOR: u8 = 16;
 }
 
 /// The handlers of a row.
@@ -392,6 +394,12 @@ impl Row {
     pub(crate) const fn not_executed(mut self, handler: Handler) -> Row {
         self.traits.0 |= Traits::NOT_EXECUTED;
         self.exec = Exec::One(handler);
+        self
+    }
+
+    /// Exists where there is no coprocessor.
+    pub(crate) const fn without_coprocessor(mut self) -> Row {
+        self.traits.0 |= Traits::NO_COPROCESSOR;
         self
     }
 

@@ -3,7 +3,7 @@
 use crate::arch::registers::SegReg;
 use crate::bus::Access;
 use crate::fault::Fault;
-use crate::isa::operand::Operand::{Ev, Ew, Gv, Mp, Sw};
+use crate::isa::operand::Operand::{Evw, Ew, Gv, Mp, Sw};
 use crate::isa::row::{Exec, Modes, Row, one, sized, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
@@ -94,7 +94,7 @@ const fn loads<const SEG: u8>() -> [Handler; 3] {
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
-    one("MOV", 0x8C, &[Ev, Sw])
+    one("MOV", 0x8C, &[Evw, Sw])
         .exec(Exec::FormSizes(&[sized!(r_s), [m_s as Handler, m_s as Handler, m_s as Handler]])),
     one("MOV", 0x8E, &[Sw, Ew])
         .changes_validity()

@@ -7,7 +7,7 @@ use crate::arch::registers::Reg;
 use crate::arch::rflags::{AC, ARITH, CF};
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{Ev, Ey, Rd};
-use crate::isa::row::{Exec, Modes, Prefix, Row, by_width, one, two};
+use crate::isa::row::{Exec, Modes, Prefix, Row, Size64, by_width, one, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
@@ -27,11 +27,12 @@ pub(crate) const ROWS: &[Row] = &[
     two("RDTSC", 0x31, &[]).needs(Features::TSC).handler(rdtsc).ends_block(),
     exact("RDTSCP", 0xF9).needs(Features::RDTSCP).handler(rdtscp).ends_block(),
     two("RDPMC", 0x33, &[]).since(Generation::Modern).handler(rdpmc).ends_block(),
-    exact("RDPRU", 0xFD).needs(Features::RDPRU).handler(rdpru).ends_block(),
+    exact("RDPRU", 0xFD).prefix(Prefix::None).needs(Features::RDPRU).handler(rdpru).ends_block(),
     two("RDPID", 0xC7, &[Rd])
         .register()
         .digit(7)
         .prefix(Prefix::F3)
+        .size64(Size64::Force64)
         .needs(Features::RDPID)
         .handler(rdpid),
     // Randomness.

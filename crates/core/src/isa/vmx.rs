@@ -4,8 +4,8 @@
 //! VMCALL and VMMCALL, which a guest executes, are in `system.rs`.
 
 use crate::arch::cpuid::Features;
-use crate::isa::operand::Operand::{self, Ey, Gy, Ib, Jz, Mdq, Mq, Rd, Rv};
-use crate::isa::row::{Map, Modes, Prefix, Row, one, row, two};
+use crate::isa::operand::Operand::{self, Ew, Ey, Ga, Gy, Ib, Jz, Mdq, Mdqq, Mq, Rd, Rv};
+use crate::isa::row::{Map, Modes, Prefix, Row, Size64, one, row, two};
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
@@ -14,20 +14,20 @@ pub(crate) const ROWS: &[Row] = &[
     vmx("VMRESUME", 0xC3),
     vmx("VMXOFF", 0xC4),
     vmx("VMFUNC", 0xD4),
-    guest("VMREAD", 0x78, &[Ey, Gy], Prefix::None, Features::VMX),
-    guest("VMWRITE", 0x79, &[Gy, Ey], Prefix::None, Features::VMX),
+    guest("VMREAD", 0x78, &[Ey, Gy], Prefix::None, Features::VMX).size64(Size64::Force64),
+    guest("VMWRITE", 0x79, &[Gy, Ey], Prefix::None, Features::VMX).size64(Size64::Force64),
     guest("VMPTRLD", 0xC7, &[Mq], Prefix::None, Features::VMX).digit(6),
     guest("VMCLEAR", 0xC7, &[Mq], Prefix::P66, Features::VMX).digit(6),
     guest("VMXON", 0xC7, &[Mq], Prefix::F3, Features::VMX).digit(6),
     guest("VMPTRST", 0xC7, &[Mq], Prefix::None, Features::VMX).digit(7),
-    table("INVEPT", 0x80, &[Gy, Mdq], Prefix::P66, Features::VMX),
-    table("INVVPID", 0x81, &[Gy, Mdq], Prefix::P66, Features::VMX),
+    table("INVEPT", 0x80, &[Gy, Mdq], Prefix::P66, Features::VMX).size64(Size64::Force64),
+    table("INVVPID", 0x81, &[Gy, Mdq], Prefix::P66, Features::VMX).size64(Size64::Force64),
     guest("GETSEC", 0x37, &[], Prefix::None, Features::SMX),
     // TDX and SEAM.
     exact("TDCALL", 0xCC, Prefix::P66, Features::VMX),
-    exact("SEAMRET", 0xCD, Prefix::P66, Features::VMX),
-    exact("SEAMOPS", 0xCE, Prefix::P66, Features::VMX),
-    exact("SEAMCALL", 0xCF, Prefix::P66, Features::VMX),
+    exact("SEAMRET", 0xCD, Prefix::P66, Features::VMX).modes(Modes::Only64),
+    exact("SEAMOPS", 0xCE, Prefix::P66, Features::VMX).modes(Modes::Only64),
+    exact("SEAMCALL", 0xCF, Prefix::P66, Features::VMX).modes(Modes::Only64),
     // SGX and memory encryption.
     exact("ENCLV", 0xC0, Prefix::None, Features::SGX),
     exact("ENCLS", 0xCF, Prefix::None, Features::SGX),
@@ -60,7 +60,7 @@ pub(crate) const ROWS: &[Row] = &[
     long("SENDUIPI", 0xC7, 6, Prefix::F3, Features::UINTR),
     exact("ERETS", 0xCA, Prefix::F2, Features::FRED).modes(Modes::Only64),
     exact("ERETU", 0xCA, Prefix::F3, Features::FRED).modes(Modes::Only64),
-    long("LKGS", 0x00, 6, Prefix::F2, Features::LKGS),
+    two("LKGS", 0x00, &[Ew]).digit(6).prefix(Prefix::F2).needs(Features::LKGS).modes(Modes::Only64),
     table("URDMSR", 0xF8, &[Rd, Gy], Prefix::F2, Features::USER_MSR)
         .register()
         .modes(Modes::Only64),
@@ -75,8 +75,8 @@ pub(crate) const ROWS: &[Row] = &[
     exact("XSUSLDTRK", 0xE8, Prefix::F2, Features::TSXLDTRK),
     exact("XRESLDTRK", 0xE9, Prefix::F2, Features::TSXLDTRK),
     // Work queues, history.
-    row(Map::M0F38, "ENQCMD", 0xF8, &[Gy, Mdq]).prefix(Prefix::F2).needs(Features::ENQCMD),
-    row(Map::M0F38, "ENQCMDS", 0xF8, &[Gy, Mdq]).prefix(Prefix::F3).needs(Features::ENQCMD),
+    row(Map::M0F38, "ENQCMD", 0xF8, &[Ga, Mdqq]).prefix(Prefix::F2).needs(Features::ENQCMD),
+    row(Map::M0F38, "ENQCMDS", 0xF8, &[Ga, Mdqq]).prefix(Prefix::F3).needs(Features::ENQCMD),
     row(Map::M0F3A, "HRESET", 0xF0, &[Ib]).modrm(0xC0).prefix(Prefix::F3).needs(Features::HRESET),
 ];
 
@@ -119,4 +119,5 @@ const fn long(name: &'static str, opcode: u8, digit: u8, prefix: Prefix, feature
         .prefix(prefix)
         .needs(feature)
         .modes(Modes::Only64)
+        .size64(Size64::Force64)
 }

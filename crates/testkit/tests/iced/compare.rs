@@ -1,117 +1,103 @@
 //! One comparison, and the report of those that failed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic};
 use realmode::{CodeSize, Features, Profile, Segmentation, decode_one};
 
-use crate::differences::is_known;
+use crate::differences::{is_known, spelling};
 
 /// How two decoders see the same bytes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Difference {
     pub bits: u8,
     pub iced: Seen,
     pub ours: Seen,
 }
 
-/// What a decoder makes of bytes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Seen {
-    Undefined,
-    Instruction { len: usize, name: String },
+/// What a decoder makes of bytes: length and name, unless they are undefined.
+pub type Seen = Option<(usize, String)>;
+
+/// A modern Intel processor with whatever any processor has, as iced sees the world.
+pub fn profile() -> Profile {
+    // LOCK MOV CR0 is MOV CR8 for AMD alone.
+    let features = Features::all().difference(Features::CR8_LEGACY);
+    Profile { features, ..Profile::INTEL }
 }
+
+/// The longest instruction.
+pub const LONGEST: usize = 15;
 
 /// Comparisons of one space of bytes.
 pub struct Comparison {
     profile: Profile,
-    checked: u64,
-    failed: BTreeMap<Difference, (u64, [u8; 32])>,
-    pub codes: Vec<bool>,
+    pub checked: u64,
+    failed: BTreeMap<Difference, (u64, [u8; LONGEST])>,
+    /// Every encoding that was met.
+    pub codes: HashSet<Code>,
 }
 
 impl Comparison {
     pub fn new() -> Comparison {
-        let profile = Profile { features: Features::all(), ..Profile::INTEL };
-        Comparison { profile, checked: 0, failed: BTreeMap::new(), codes: vec![false; Code::values().len()] }
+        let (failed, codes) = (BTreeMap::new(), HashSet::new());
+        Comparison { profile: profile(), checked: 0, failed, codes }
     }
 
-    pub fn check(&mut self, size: CodeSize, bytes: &[u8; 32]) {
+    /// Joins the results of another one.
+    pub fn add(&mut self, other: Comparison) {
+        self.checked += other.checked;
+        self.failed.extend(other.failed);
+        self.codes.extend(other.codes);
+    }
+
+    /// Compares what the decoders make of the instruction that `bytes` begin with.
+    pub fn check(&mut self, size: CodeSize, bytes: &[u8; LONGEST]) {
         self.checked += 1;
-        let mut decoder =
-            Decoder::with_ip(u32::from(size.bits()), &bytes[..15], 0, DecoderOptions::MPX);
+        let mut decoder = Decoder::with_ip(u32::from(size.bits()), bytes, 0, DecoderOptions::MPX);
         let theirs = decoder.decode();
-        self.codes[theirs.code() as usize] = true;
-        let ours = decode_one(&bytes[..15], size, &self.profile, Segmentation::Protected);
+        if self.codes.insert(theirs.code()) {
+            // The set grows a few thousand times; the rest is a look-up.
+        }
+        let ours = decode_one(bytes, size, &self.profile, Segmentation::Protected)
+            .ok()
+            .filter(|ours| !ours.is_undefined());
         let same = match &ours {
-            Ok(ours) if ours.is_undefined() => theirs.is_invalid(),
-            Ok(ours) => {
-                !theirs.is_invalid() && theirs.len() == ours.len()
+            None => theirs.is_invalid(),
+            Some(ours) => {
+                !theirs.is_invalid()
+                    && theirs.len() == ours.len()
                     && same_name(theirs.mnemonic(), &ours.to_string())
             }
-            Err(_) => theirs.is_invalid(),
         };
         if same {
             return;
         }
-        let iced = if theirs.is_invalid() {
-            Seen::Undefined
-        } else {
-            Seen::Instruction { len: theirs.len(), name: format!("{:?}", theirs.code()) }
+        let difference = Difference {
+            bits: size.bits(),
+            iced: (!theirs.is_invalid()).then(|| (theirs.len(), format!("{:?}", theirs.code()))),
+            ours: ours.map(|ours| (ours.len(), ours.mnemonic().to_string())),
         };
-        let ours = match ours {
-            Ok(ours) if !ours.is_undefined() => {
-                Seen::Instruction { len: ours.len(), name: ours.mnemonic().to_string() }
-            }
-            _ => Seen::Undefined,
-        };
-        let difference = Difference { bits: size.bits(), iced, ours };
-        if !is_known(&difference, bytes) {
+        if !is_known(&difference) {
             self.failed.entry(difference).or_insert((0, *bytes)).0 += 1;
         }
     }
 
     /// Panics with a report if any comparison failed.
-    pub fn finish(&self) {
-        for (difference, (count, bytes)) in self.failed.iter().take(2000) {
-            let hex: Vec<String> = bytes[..15].iter().map(|byte| format!("{byte:02x}")).collect();
-            println!("DIFF {count:7} {} {:?} | {:?} | {}", difference.bits, difference.iced, difference.ours, hex.join(" "));
+    pub fn assert_equal(&self) {
+        for (Difference { bits, iced, ours }, (count, bytes)) in self.failed.iter().take(40) {
+            println!("{bits}-bit {bytes:02x?}: iced {iced:?}, ours {ours:?} ({count} times)");
         }
-        assert!(
-            self.failed.is_empty(),
-            "{} kinds of differences in {} comparisons",
-            self.failed.len(),
-            self.checked
-        );
+        let kinds = self.failed.len();
+        assert!(kinds == 0, "{kinds} kinds of differences in {} comparisons", self.checked);
     }
 }
 
 /// Is the first word of the text, prefixes aside, what iced calls the instruction?
 fn same_name(theirs: Mnemonic, text: &str) -> bool {
-    let prefixes =
-        ["lock", "rep", "repe", "repne", "o16", "o32", "o64", "es", "cs", "ss", "ds", "fs", "gs"];
-    let name = text.split(' ').find(|word| !prefixes.contains(word)).unwrap_or("");
-    let theirs = format!("{theirs:?}").to_ascii_lowercase();
-    name == theirs || spelling(&theirs) == name
-}
-
-/// Our spelling of a name that iced has otherwise.
-fn spelling(theirs: &str) -> String {
-    for (before, after) in [("j", ""), ("set", ""), ("cmov", "")] {
-        let Some(condition) = theirs.strip_prefix(before).and_then(|c| c.strip_suffix(after))
-        else {
-            continue;
-        };
-        let condition = match condition {
-            "e" => "z",
-            "ne" => "nz",
-            "ae" => "nb",
-            "a" => "nbe",
-            "ge" => "nl",
-            "g" => "nle",
-            _ => continue,
-        };
-        return format!("{before}{condition}{after}");
-    }
-    theirs.to_string()
+    const PREFIXES: [&str; 16] = [
+        "lock", "rep", "repe", "repne", "o16", "o32", "o64", "a16", "a32", "a64", "es", "cs", "ss",
+        "ds", "fs", "gs",
+    ];
+    let name = text.split(' ').find(|word| !PREFIXES.contains(word)).unwrap_or("");
+    spelling(theirs) == name
 }

@@ -1,12 +1,13 @@
-//! 3DNow!: 0F 0F, whose opcode follows the operands (APM vol. 3, appendix A).
+//! 3DNow!: FEMMS, and 0F 0F, whose opcode follows the operands (APM vol. 3, appendix A).
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{P, Q};
-use crate::isa::row::Row;
+use crate::isa::row::{Prefix, Row};
 use crate::isa::simd::encoding;
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
+    encoding("NP.0F 0E", "FEMMS", &[], F::THREEDNOW).prefix(Prefix::Any),
     // 00
     encoding("3DNOW 0C", "PI2FW", &[P, Q], F::THREEDNOW),
     encoding("3DNOW 0D", "PI2FD", &[P, Q], F::THREEDNOW),

@@ -1,7 +1,9 @@
-//! SSSE3, SSE4, AES, PCLMUL, SHA and GFNI: maps 0F 38 and 0F 3A.
+//! SSSE3, SSE4, AES, PCLMUL, SHA, GFNI and RAO-INT: maps 0F 38 and 0F 3A.
 
 use crate::arch::cpuid::Features as F;
-use crate::isa::operand::Operand::{Ed, Edb, Edd, Edw, Ey, Ib, Mdq, P, Q, Vdq, Wd, Wdq, Wq, Ww};
+use crate::isa::operand::Operand::{
+    Ed, Edb, Edd, Edw, Ey, Gy, Ib, Mdq, My, P, Q, Vdq, Wd, Wdq, Wq, Ww,
+};
 use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
 
@@ -81,6 +83,11 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F38 DD", "AESENCLAST", &[Vdq, Wdq], F::AES),
     encoding("66.0F38 DE", "AESDEC", &[Vdq, Wdq], F::AES),
     encoding("66.0F38 DF", "AESDECLAST", &[Vdq, Wdq], F::AES),
+    // Atomic and without a result: RAO-INT.
+    encoding("NP.0F38 FC", "AADD", &[My, Gy], F::RAO_INT),
+    encoding("66.0F38 FC", "AAND", &[My, Gy], F::RAO_INT),
+    encoding("F3.0F38 FC", "AXOR", &[My, Gy], F::RAO_INT),
+    encoding("F2.0F38 FC", "AOR", &[My, Gy], F::RAO_INT),
     // 0F 3A
     encoding("66.0F3A 08", "ROUNDPS", &[Vdq, Wdq, Ib], F::SSE4_1),
     encoding("66.0F3A 09", "ROUNDPD", &[Vdq, Wdq, Ib], F::SSE4_1),

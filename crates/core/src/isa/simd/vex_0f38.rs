@@ -2,8 +2,8 @@
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{
-    By, Ey, Gy, H, Hdq, M, Md, Mdq, Mq, Msib, Mvdq, Mvx, Mw, Mx, My, Te, Tile, Tv, U, Udq, V, Vdq,
-    W, Wb, Wd, Wdq, We, Wf, Wh, Wq, Ww,
+    By, Ey, Gy, H, Hdq, M, Md, Mdq, Mdqq, Mq, Msib, Mvdq, Mvx, Mw, Mx, My, Te, Tile, Tv, U, Udq, V,
+    Vdq, W, Wb, Wd, Wdq, We, Wf, Wh, Wq, Ww,
 };
 use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
@@ -85,9 +85,9 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("VEX.128-256.66.0F38.W0 46", "VPSRAVD", &[V, H, W], F::AVX2),
     encoding("VEX.128-256.66.0F38.W1 47", "VPSLLVQ", &[V, H, W], F::AVX2),
     encoding("VEX.128-256.66.0F38.W0 47", "VPSLLVD", &[V, H, W], F::AVX2),
-    encoding("VEX.128.NP.0F38.W0 49 /0", "LDTILECFG", &[M], F::AMX).modes(Modes::Only64),
+    encoding("VEX.128.NP.0F38.W0 49 /0", "LDTILECFG", &[Mdqq], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.NP.0F38.W0 49 C0", "TILERELEASE", &[], F::AMX).modes(Modes::Only64),
-    encoding("VEX.128.66.0F38.W0 49 /0", "STTILECFG", &[M], F::AMX).modes(Modes::Only64),
+    encoding("VEX.128.66.0F38.W0 49 /0", "STTILECFG", &[Mdqq], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.F2.0F38.W0 49 rm0", "TILEZERO", &[Tile], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.66.0F38.W0 4B", "TILELOADDT1", &[Tile, Msib], F::AMX).modes(Modes::Only64),
     encoding("VEX.128.F3.0F38.W0 4B", "TILESTORED", &[Msib, Tile], F::AMX).modes(Modes::Only64),

@@ -2,7 +2,7 @@
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{
-    By, Ed, Ey, Gy, H, Hdq, Ib, Iz, L, Ldq, V, Vdq, W, Wd, Wdq, Wq,
+    By, Ed, Ey, Gy, H, Hdq, Ib, Id, L, Ldq, V, Vdq, W, Wd, Wdq, Wq,
 };
 use crate::isa::row::Row;
 use crate::isa::simd::encoding;
@@ -94,7 +94,7 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("XOP.128.NP.MAP9.W0 E2", "VPHSUBWD", &[Vdq, Wdq], F::XOP),
     encoding("XOP.128.NP.MAP9.W0 E3", "VPHSUBDQ", &[Vdq, Wdq], F::XOP),
     // Map A
-    encoding("XOP.128.NP.MAPA.WIG 10", "BEXTR", &[Gy, Ey, Iz], F::TBM),
-    encoding("XOP.128.NP.MAPA.WIG 12 /0", "LWPINS", &[By, Ed, Iz], F::LWP),
-    encoding("XOP.128.NP.MAPA.WIG 12 /1", "LWPVAL", &[By, Ed, Iz], F::LWP),
+    encoding("XOP.128.NP.MAPA.WIG 10", "BEXTR", &[Gy, Ey, Id], F::TBM),
+    encoding("XOP.128.NP.MAPA.WIG 12 /0", "LWPINS", &[By, Ed, Id], F::LWP),
+    encoding("XOP.128.NP.MAPA.WIG 12 /1", "LWPVAL", &[By, Ed, Id], F::LWP),
 ];
