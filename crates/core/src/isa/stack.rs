@@ -7,7 +7,7 @@ use crate::isa::operand::Operand::{self, Cs, Ds, Es, Ev, Fs, Gs, Ib, Ibs, Iw, Iz
 use crate::isa::row::{Exec, Modes, Row, Size64, one, sized, two};
 use crate::machine::{Leave, Machine, Road, Step};
 use crate::op::{Handler, Op};
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -88,19 +88,33 @@ fn pop_r<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     pop_z::<W>(m, &Op { reg: op.rm, ..*op })
 }
 
-/// PUSH of a segment register: rSP moves by the operand size, but only 16 bits are written.
+/// How much of its stack slot a segment register takes. rSP moves by the operand size, but Intel
+/// parts write and read 16 bits; AMD's extend with zeros and read it all (seen on Zen).
+fn selector_width(m: &Machine<'_, '_>, op: &Op) -> u8 {
+    if m.profile.vendor == Vendor::Amd { op.width } else { 2 }
+}
+
+/// PUSH of a segment register.
 fn push_s<const SEG: u8>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let selector = m.cpu.seg[SEG as usize].selector;
     let sp = m.stack_offset(-i64::from(op.width));
-    m.store_at(SS, sp, selector)?;
+    match selector_width(m, op) {
+        2 => m.store_at(SS, sp, selector)?,
+        4 => m.store_at(SS, sp, u32::from(selector))?,
+        _ => m.store_at(SS, sp, u64::from(selector))?,
+    }
     m.set_stack_offset(sp);
     Ok(())
 }
 
-/// POP of a segment register: 16 bits are read, rSP moves by the operand size.
+/// POP of a segment register.
 fn pop_s<const SEG: u8>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let reg = SegReg::ALL[SEG as usize];
-    let selector = m.peek::<u16>(0)?;
+    let selector = match selector_width(m, op) {
+        2 => m.peek::<u16>(0)?,
+        4 => m.peek::<u32>(0)? as u16,
+        _ => m.peek::<u64>(0)? as u16,
+    };
     let segment = m.segment_for_load(reg, selector)?;
     m.set_stack_offset(m.stack_offset(i64::from(op.width)));
     m.commit_segment(reg, segment);

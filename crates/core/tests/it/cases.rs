@@ -335,12 +335,10 @@ fn drive_held(
             emulator.reply(value).map_err(|e| e.to_string())?;
         }
         let before = cpu.clone();
-        let stop = emulator.run(cpu, bus, 1).map_err(|e| e.to_string())?;
+        let stop = emulator.run(cpu, bus, left.min(1)).map_err(|e| e.to_string())?;
+        left -= emulator.counters().spent;
         let (request, is_port) = match stop {
-            Stop::Budget if left > 1 => {
-                left -= 1;
-                continue;
-            }
+            Stop::Budget if left > 0 => continue,
             Stop::Mmio(request) => (request, false),
             Stop::Port(request) => (request, true),
             stop => return Ok(stop),
