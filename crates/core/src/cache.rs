@@ -15,9 +15,10 @@ const OPS: usize = 14;
 /// Bytes a block covers at most.
 const BYTES: usize = 64;
 
-/// One block of decoded instructions, 576 bytes: an odd number of host cache lines, so that the
-/// heads of neighbouring blocks spread over all sets of the host cache. Memory for the cache is a slice of these; all
-/// zero is empty.
+/// One block of decoded instructions. Memory for the cache is a slice of these; all zero is empty.
+///
+/// 576 bytes are an odd number of host cache lines, so that the heads of neighbouring blocks
+/// spread over all sets of the host cache.
 ///
 /// ```
 /// use realmode::{CacheLine, Emulator, Profile};
@@ -180,8 +181,8 @@ impl<'m> Blocks<'m> {
         }
     }
 
-    /// Proves the block that is there, or decodes a new one; tells whether it is new. `None` if not even one instruction
-    /// lies whole in the page.
+    /// Proves the block that is there, or decodes a new one; tells whether it is new. `None` if
+    /// not even one instruction lies whole in the page.
     pub(crate) fn prove_or_build(
         &mut self,
         place: &Place<'_, '_>,

@@ -5,10 +5,11 @@
 //! delivered inside `run`, a [`Stop`] is for the VMM to act on, an [`Error`] is misuse by the host.
 //!
 //! - Memory: [`Bus::prepare`] resolves a page once, to a [`HostPage`] or a device.
-//! - Devices that answer later: reply [`Reply::Pending`], get [`Stop::Mmio`] or [`Stop::Port`], call
-//!   [`Emulator::reply`], run again. What is in between is an [`InFlight`], which can be saved.
+//! - Devices that answer later: reply [`Reply::Pending`], get [`Stop::Mmio`] or [`Stop::Port`],
+//!   call [`Emulator::reply`], run again. What is in between is an [`InFlight`], which can be
+//!   saved.
 //! - Caches: memory of the caller ([`CacheLine`]); dropping them changes nothing but time.
-//! - Decode alone, without an emulator: see [`Profile`] and [`CodeSize`].
+//! - Decode alone, without an emulator: [`decode_one`].
 //!
 //! The core is `no_std`, takes no memory, and does not panic on any guest input.
 #![cfg_attr(not(feature = "std"), no_std)]

@@ -1,9 +1,9 @@
 //! What a handler works on: the processor, its lazy flags and its view of memory, for the time of
 //! one `run`.
 
-use crate::arch::control::{CR0_PE, EFER_LMA};
+use crate::arch::control::EFER_LMA;
 use crate::arch::registers::SegReg;
-use crate::arch::rflags::{ARITH, VM};
+use crate::arch::rflags::ARITH;
 use crate::bus::{Bus, Control};
 use crate::fault::Fault;
 use crate::flags::Flags;
@@ -11,6 +11,7 @@ use crate::flight::Flight;
 use crate::mem::code_map::CodeMap;
 use crate::mem::tlb::Tlb;
 use crate::observe::Observer;
+use crate::policy::{Intercepts, SplitLock};
 use crate::profile::{Generation, Profile};
 use crate::state::{Cpu, Shadow};
 use crate::stop::{Intercepted, UnimplementedReason};
@@ -114,8 +115,8 @@ pub(crate) struct Machine<'r, 'm> {
     pub(crate) profile: &'r Profile,
     pub(crate) flight: &'r mut Flight,
     pub(crate) control: Control,
-    pub(crate) intercepts: crate::policy::Intercepts,
-    pub(crate) split_lock: crate::policy::SplitLock,
+    pub(crate) intercepts: Intercepts,
+    pub(crate) split_lock: SplitLock,
     pub(crate) observer: Option<&'r mut (dyn Observer + 'r)>,
     pub(crate) bus: &'r mut (dyn Bus<'m> + 'r),
 }
@@ -186,7 +187,7 @@ impl Machine<'_, '_> {
     /// Does real-mode segmentation apply?
     #[inline(always)]
     pub(crate) fn is_real(&self) -> bool {
-        self.cpu.cr0 & CR0_PE == 0 || self.cpu.rflags & VM != 0
+        self.cpu.is_real_segmentation()
     }
 
     /// Is EFER.LMA set?

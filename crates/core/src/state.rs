@@ -1,6 +1,6 @@
 //! The state of a processor: plain data, comparable and cloneable. No cache, no pointer, no device.
 
-use crate::arch::control::{CR0_CD, CR0_ET, CR0_NW, CR0_PE, DR6_RESET, DR7_RESET};
+use crate::arch::control::{CR0_CD, CR0_ET, CR0_NW, CR0_PE, DR6_RESET, DR7_RESET, EFER_LMA};
 use crate::arch::descriptor::{Attributes, Segment, TableRegister};
 use crate::arch::registers::{Reg, Registers, SegReg};
 use crate::arch::rflags;
@@ -314,8 +314,14 @@ impl Cpu {
     /// Is 64-bit code running (EFER.LMA and CS.L)?
     #[inline(always)]
     pub fn is_64_bit_code(&self) -> bool {
-        self.msr.efer & crate::arch::control::EFER_LMA != 0
+        self.msr.efer & EFER_LMA != 0
             && self.segment(SegReg::Cs).attributes.is_long()
+    }
+
+    /// The I/O privilege level, 0 to 3 (SDM vol. 1, "IOPL").
+    #[inline(always)]
+    pub fn iopl(&self) -> u8 {
+        ((self.rflags & rflags::IOPL) >> rflags::IOPL.trailing_zeros()) as u8
     }
 
     /// The current privilege level: 0 in real mode, 3 in virtual-8086 mode, else SS.DPL.

@@ -1,14 +1,14 @@
 //! The boundary between instructions: which event is taken, in the manual's order of priority
 //! (SDM vol. 3A, "Priority Among Concurrent Events").
 
-use crate::arch::control::{DR6_BS, DR7_ENABLE, DR7_GD};
+use crate::arch::control::{CR0_CD, CR0_NW, DR6_BS, DR7_ENABLE, DR7_GD};
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::SegReg;
 use crate::arch::rflags::{IF, RF, TF};
 use crate::arch::vector;
 use crate::fault::{Event, Fault};
 use crate::machine::Machine;
-use crate::state::{Activity, Cpu, Shadow};
+use crate::state::{Activity, Cpu, Msrs, Pending, Shadow};
 
 /// What the boundary decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,14 +99,14 @@ impl Machine<'_, '_> {
     fn init(&mut self) {
         let old = self.cpu.clone();
         let fresh = Cpu::reset_as(self.profile);
-        let cache = crate::arch::control::CR0_CD | crate::arch::control::CR0_NW;
+        let cache = CR0_CD | CR0_NW;
         *self.cpu = Cpu {
             cr0: fresh.cr0 & !cache | old.cr0 & cache,
             fpu: old.fpu,
             xcr0: old.xcr0,
-            msr: crate::state::Msrs { efer: 0, ..old.msr },
+            msr: Msrs { efer: 0, ..old.msr },
             a20: old.a20,
-            pending: crate::state::Pending { init: false, ..old.pending },
+            pending: Pending { init: false, ..old.pending },
             ..fresh
         };
         if !self.bus.is_bootstrap_processor() {

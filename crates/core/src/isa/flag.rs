@@ -1,7 +1,7 @@
 //! Single flags: CLC STC CMC, CLD STD, CLI STI.
 
 use crate::arch::control::{CR4_PVI, CR4_VME};
-use crate::arch::rflags::{CF, DF, IF, IOPL, VIF, VIP};
+use crate::arch::rflags::{CF, DF, IF, VIF, VIP};
 use crate::fault::Fault;
 use crate::isa::row::{Row, one};
 use crate::machine::{Leave, Machine, Step};
@@ -69,9 +69,8 @@ fn sti(m: &mut Machine<'_, '_>, _: &Op) -> Step {
 /// (SDM vol. 2A, "CLI", "Decision Table for CLI Results").
 fn interrupt_flag(m: &Machine<'_, '_>) -> Result<u64, Leave> {
     let cpu = &*m.cpu;
-    let iopl = ((cpu.rflags & IOPL) >> 12) as u8;
     let cpl = cpu.cpl();
-    if cpu.is_real_mode() || iopl >= cpl {
+    if cpu.is_real_mode() || cpl <= cpu.iopl() {
         return Ok(IF);
     }
     let extension = if cpu.is_virtual_8086() { CR4_VME } else { CR4_PVI };

@@ -1,8 +1,6 @@
 //! IN, OUT, INS, OUTS.
 
-use crate::arch::control::CR0_PE;
 use crate::arch::registers::{Reg, SegReg};
-use crate::arch::rflags::{IOPL, VM};
 use crate::bus::Access;
 use crate::isa::operand::Operand::{Al, Dx, Ib, Rax, Xb, Xv, Yb, Yv};
 use crate::isa::repeat::{Condition, Equal, StringOp, StringOperand, once, repeat};
@@ -23,11 +21,8 @@ const ACCUMULATOR: u8 = Reg::Rax as u8;
 impl Machine<'_, '_> {
     /// May the program use a port? (SDM vol. 1, "I/O Protection")
     fn check_port(&self, _port: u16, _size: usize) -> Step {
-        if self.cpu.cr0 & CR0_PE == 0 {
-            return Ok(());
-        }
-        let iopl = (self.cpu.rflags & IOPL) >> IOPL.trailing_zeros();
-        if self.cpu.rflags & VM == 0 && u64::from(self.cpu.cpl()) <= iopl {
+        let cpu = &*self.cpu;
+        if cpu.is_real_mode() || !cpu.is_virtual_8086() && cpu.cpl() <= cpu.iopl() {
             return Ok(());
         }
         // The permission bitmap of the TSS decides.
@@ -81,9 +76,7 @@ impl StringOp for Ins {
     fn element<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         let port = m.dx();
         m.check_port(port, W::BYTES)?;
-        if m.road == Road::Block {
-            return Err(Leave::Again);
-        }
+        m.require_careful()?;
         let stride = m.stride(op, W::BYTES);
         let to = m.string_register(Reg::Rdi, stride);
         let to = m.prepare(ES, to, W::BYTES, Access::Write)?;
@@ -106,9 +99,7 @@ impl StringOp for Outs {
     fn element<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         let port = m.dx();
         m.check_port(port, W::BYTES)?;
-        if m.road == Road::Block {
-            return Err(Leave::Again);
-        }
+        m.require_careful()?;
         let stride = m.stride(op, W::BYTES);
         let from = m.string_register(Reg::Rsi, stride);
         let from = m.prepare(op.seg, from, W::BYTES, Access::Read)?;

@@ -6,7 +6,7 @@ use crate::flags::Flags;
 use crate::isa::operand::Operand::{Al, Rax, Xb, Xv, Yb, Yv};
 use crate::isa::repeat::{Condition, Different, Equal, StringOp, StringOperand, once, repeat};
 use crate::isa::row::{Exec, Row, one};
-use crate::machine::{Machine, Road, Step};
+use crate::machine::{Leave, Machine, Road, Step};
 use crate::mem::stretch::{Stretch, Stride};
 use crate::op::{Handler, Op};
 use crate::width::Width;
@@ -237,7 +237,7 @@ fn load_both_carefully<W: Width>(
     m: &mut Machine<'_, '_>,
     first: Far,
     second: Far,
-) -> Result<(W, W), crate::machine::Leave> {
+) -> Result<(W, W), Leave> {
     let second = m.prepare(second.0, second.1, W::BYTES, Access::Read)?;
     let first = m.prepare(first.0, first.1, W::BYTES, Access::Read)?;
     let b = m.read_value(&second)?;

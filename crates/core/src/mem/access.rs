@@ -1,14 +1,18 @@
 //! Memory operands: prepared first, then read and written. The hot road for plain memory is
 //! inline; everything else goes through an [`Operand`].
 
+use crate::arch::control::CR0_PG;
 use crate::arch::registers::{Reg, SegReg};
+use crate::arch::vector;
 use crate::bus::{Access, Phys, Prepared, Reply};
+use crate::fault::Fault;
 use crate::flags::Flags;
 use crate::flight::Span;
 use crate::machine::{Leave, Machine, Road, Step};
 use crate::mem::code_map::{CodeMap, lines_of};
 use crate::mem::host::{HostPage, PAGE_SIZE};
 use crate::op::Op;
+use crate::policy::SplitLock;
 use crate::profile::Generation;
 use crate::stop::{Direction, Request, UnimplementedReason};
 use crate::width::Width;
@@ -314,7 +318,7 @@ impl<'m> Machine<'_, 'm> {
 
     /// Linear page to physical page. Without paging only the A20 gate is between them.
     pub(crate) fn translate(&mut self, page: u64) -> Result<Phys, Leave> {
-        if self.cpu.cr0 & crate::arch::control::CR0_PG != 0 {
+        if self.cpu.cr0 & CR0_PG != 0 {
             return Err(Leave::Unimplemented(UnimplementedReason::Mode));
         }
         let gate = if self.cpu.a20 { u64::MAX } else { !(1 << 20) };
@@ -481,9 +485,7 @@ impl<'m> Machine<'_, 'm> {
 
     /// IN. Sends the instruction to the careful road first, where the port's answer is recorded.
     pub(crate) fn read_port(&mut self, port: u16, size: u8) -> Result<u64, Leave> {
-        if self.road == Road::Block {
-            return Err(Leave::Again);
-        }
+        self.require_careful()?;
         let mut bytes = [0; 8];
         let len = usize::from(size).min(8);
         if self.flight.replay_read(&mut bytes[..len]) == len {
@@ -500,9 +502,7 @@ impl<'m> Machine<'_, 'm> {
 
     /// OUT.
     pub(crate) fn write_port(&mut self, port: u16, size: u8, data: u64) -> Step {
-        if self.road == Road::Block {
-            return Err(Leave::Again);
-        }
+        self.require_careful()?;
         if self.flight.replay_write(usize::from(size)) == usize::from(size) {
             return Ok(());
         }
@@ -559,13 +559,10 @@ impl<'m> Machine<'_, 'm> {
         size: usize,
         change: &mut dyn FnMut(u64) -> u64,
     ) -> Result<u64, Leave> {
-        use crate::policy::SplitLock;
         match self.split_lock {
             SplitLock::Plain => self.update_plain(operand, size, change),
             SplitLock::Stop => Err(Leave::Unimplemented(UnimplementedReason::SplitLock)),
-            SplitLock::AlignmentCheck => {
-                Err(crate::fault::Fault::new(crate::arch::vector::AC).into())
-            }
+            SplitLock::AlignmentCheck => Err(Fault::new(vector::AC).into()),
         }
     }
 

@@ -14,8 +14,8 @@ pub(crate) type Lines = u64;
 /// The lines that offsets `from..from + len` of a page touch. `len` is at least 1.
 #[inline(always)]
 pub(crate) fn lines_of(from: usize, len: usize) -> Lines {
-    let first = from / 64 & 63;
-    let last = (from + len - 1) / 64 & 63;
+    let first = (from / 64) & 63;
+    let last = ((from + len - 1) / 64) & 63;
     (u64::MAX << first) & (u64::MAX >> (63 - last))
 }
 

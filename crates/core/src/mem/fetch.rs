@@ -1,5 +1,6 @@
 //! Instruction fetch: a window of up to 15 bytes, bounded by the page and the code segment.
 
+use crate::arch::control::CR0_PG;
 use crate::arch::registers::SegReg;
 use crate::bus::{Access, Phys, Prepared};
 use crate::fault::Fault;
@@ -16,7 +17,6 @@ pub(crate) const MAX_LENGTH: usize = 15;
 /// A page that code is fetched from.
 #[derive(Clone, Copy)]
 pub(crate) struct CodePage<'m> {
-    pub(crate) linear: u64,
     pub(crate) phys: Phys,
     pub(crate) host: HostPage<'m>,
     pub(crate) slot: u16,
@@ -129,9 +129,8 @@ impl<'m> Machine<'_, 'm> {
         let within = linear & 0xFFF;
         let linear = linear & !0xFFF;
         let entry = self.tlb.entry(linear);
-        if entry.read == linear && self.cpu.cr0 & crate::arch::control::CR0_PG == 0 {
-            let (phys, host, slot) = (entry.phys, entry.host, entry.slot);
-            return Ok(CodePage { linear, phys, host, slot });
+        if entry.read == linear && self.cpu.cr0 & CR0_PG == 0 {
+            return Ok(CodePage { phys: entry.phys, host: entry.host, slot: entry.slot });
         }
         let phys = self.translate(linear)?;
         let prepared = self.bus.prepare(phys, Access::Execute, &mut self.control);
@@ -146,6 +145,6 @@ impl<'m> Machine<'_, 'm> {
         };
         let slot = CodeMap::slot(host.id());
         self.tlb.fill(linear, phys, host, slot, writable);
-        Ok(CodePage { linear, phys, host, slot })
+        Ok(CodePage { phys, host, slot })
     }
 }

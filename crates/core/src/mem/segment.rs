@@ -104,11 +104,7 @@ impl Machine<'_, '_> {
 
     /// Loads DS, ES, FS, GS or SS, as MOV, POP and LDS do.
     pub(crate) fn load_segment(&mut self, reg: SegReg, selector: u16) -> Step {
-        let segment = if self.is_real() {
-            real_segment(self.cpu.segment(reg), selector)
-        } else {
-            self.read_data_segment(reg, selector)?
-        };
+        let segment = self.segment_for_load(reg, selector)?;
         self.commit_segment(reg, segment);
         Ok(())
     }
@@ -259,6 +255,6 @@ pub(crate) fn descriptor_base(raw: u64) -> u64 {
 
 /// The limit of a descriptor in bytes.
 pub(crate) fn descriptor_limit(raw: u64) -> u32 {
-    let limit = (raw & 0xFFFF) as u32 | (raw >> 48 & 0xF) as u32 * 0x1_0000;
+    let limit = (raw & 0xFFFF | raw >> 32 & 0xF_0000) as u32;
     if raw >> 55 & 1 != 0 { limit << 12 | 0xFFF } else { limit }
 }

@@ -1,6 +1,7 @@
 //! What is due between two instructions: requests of callbacks, stale blocks, events.
 
 use crate::arch::rflags::IF;
+use crate::arch::vector;
 use crate::event::boundary::Boundary;
 use crate::event::{Escalation, escalate};
 use crate::fault::{Event, Fault};
@@ -140,7 +141,7 @@ impl Runner<'_, '_> {
             };
             event = match escalate(event, fault.vector) {
                 Escalation::Serial => Event::Exception(fault),
-                Escalation::DoubleFault => Event::Exception(Fault::new(8)),
+                Escalation::DoubleFault => Event::Exception(Fault::new(vector::DF)),
                 Escalation::Shutdown => {
                     self.m.cpu.activity = Activity::Shutdown;
                     return Some(Stop::Shutdown);

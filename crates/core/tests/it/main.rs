@@ -18,6 +18,7 @@ mod facts;
 mod far;
 mod mov;
 mod muldiv;
+mod native_string;
 mod restart;
 mod shift;
 mod string;

@@ -125,6 +125,11 @@ fn host_profiles() -> Vec<(&'static Profile, bool)> {
     Vec::new()
 }
 
+/// One of `values`.
+pub fn pick<T: Copy>(random: &mut Random, values: &[T]) -> T {
+    values[random.word() as usize % values.len()]
+}
+
 /// A guest in flat 64-bit code without paging.
 pub fn long_guest(profile: &Profile) -> Guest {
     let mut guest = Guest::with_profile(profile, &[]);

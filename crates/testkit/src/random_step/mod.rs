@@ -155,9 +155,9 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
 
 /// What the VMM wants to see; mostly nothing.
 fn policy(random: &mut Prng) -> Policy {
+    let split_locks = [SplitLock::Plain, SplitLock::Stop, SplitLock::AlignmentCheck];
     let mut policy = Policy::default();
-    policy.split_lock =
-        random.pick(&[SplitLock::Plain, SplitLock::Stop, SplitLock::AlignmentCheck]);
+    policy.split_lock = random.pick(&split_locks);
     if random.one_in(8) {
         policy.exceptions = random.next() as u32;
     }
