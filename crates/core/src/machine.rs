@@ -106,8 +106,10 @@ pub(crate) struct Machine<'r, 'm> {
     pub(crate) keep_rf: bool,
     /// The instruction delivered a software interrupt, which takes the place of its trap.
     pub(crate) no_trap: bool,
-    /// The processor single-steps: REP stops after each iteration.
+    /// The processor single-steps or has breakpoints: REP stops after each iteration.
     pub(crate) stepping: bool,
+    /// DR6's bits of the data and port breakpoints that the current instruction met.
+    pub(crate) watched: u32,
     /// CR2 of a page fault in flight.
     pub(crate) fault_address: u64,
     /// Physical address of a fetch that found no memory.

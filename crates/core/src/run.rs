@@ -195,6 +195,7 @@ impl<'m> Emulator<'m> {
             keep_rf: false,
             no_trap: false,
             stepping: false,
+            watched: 0,
             fault_address: 0,
             fetch_address: 0,
             profile: &self.profile,

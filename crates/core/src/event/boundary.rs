@@ -78,7 +78,7 @@ impl Machine<'_, '_> {
         Boundary::Deliver(event)
     }
 
-    /// What follows a completed instruction: shadow, single-step trap, RF.
+    /// What follows a completed instruction: shadow, single-step trap, breakpoints, RF.
     pub(crate) fn retire_one(&mut self, trapped: bool) {
         let old = self.cpu.shadow;
         // A second MOV SS in a row does not extend the shadow of the first.
@@ -88,6 +88,7 @@ impl Machine<'_, '_> {
         if trapped && !casts.mov_ss {
             self.cpu.pending.debug |= DR6_BS as u32;
         }
+        self.cpu.pending.debug |= core::mem::take(&mut self.watched);
         if !self.keep_rf {
             self.cpu.rflags &= !RF;
         }

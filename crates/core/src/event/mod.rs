@@ -1,6 +1,7 @@
 //! Events: what is taken at an instruction boundary, and its delivery in software.
 
 pub(crate) mod boundary;
+pub(crate) mod breakpoint;
 pub(crate) mod real;
 
 use crate::arch::control::DR7_GD;

@@ -36,6 +36,7 @@ enum Place<'m> {
 /// The bytes of an operand in one page.
 #[derive(Clone, Copy)]
 struct Part<'m> {
+    linear: u64,
     phys: u64,
     len: usize,
     place: Place<'m>,
@@ -242,7 +243,7 @@ impl<'m> Machine<'_, 'm> {
             let next = linear.wrapping_add(head as u64) & self.linear_mask;
             self.prepare_part(next, size - head, access)?
         } else {
-            Part { phys: 0, len: 0, place: Place::Unmapped }
+            Part { linear: 0, phys: 0, len: 0, place: Place::Unmapped }
         };
         self.finish_operand([first, second])
     }
@@ -275,7 +276,7 @@ impl<'m> Machine<'_, 'm> {
                 return Err(Leave::Again);
             }
             let place = Place::Host { page: host, slot };
-            return Ok(Part { phys: phys.0 + within as u64, len, place });
+            return Ok(Part { linear, phys: phys.0 + within as u64, len, place });
         }
         let phys = self.translate_recorded(page, access)?;
         let place = match self.bus.prepare(phys, access, &mut self.control) {
@@ -298,7 +299,7 @@ impl<'m> Machine<'_, 'm> {
             Prepared::Unmapped => Place::Unmapped,
         };
         self.attention |= self.control.is_pending();
-        Ok(Part { phys: phys.0 + within as u64, len, place })
+        Ok(Part { linear, phys: phys.0 + within as u64, len, place })
     }
 
     /// The translation of a page, from the restart record if it was made before.
@@ -362,6 +363,7 @@ impl<'m> Machine<'_, 'm> {
             }
             return Ok(());
         }
+        self.watch_data(part.linear, bytes.len(), Access::Read);
         let done = self.flight.replay_read(bytes);
         let (rest, phys) = (&mut bytes[done..], part.phys.wrapping_add(done as u64));
         match part.place {
@@ -415,6 +417,7 @@ impl<'m> Machine<'_, 'm> {
             }
             return Ok(());
         }
+        self.watch_data(part.linear, bytes.len(), Access::Write);
         let done = self.flight.replay_write(bytes.len());
         let (rest, phys) = (&bytes[done..], part.phys.wrapping_add(done as u64));
         if rest.is_empty() {
@@ -486,6 +489,7 @@ impl<'m> Machine<'_, 'm> {
     /// IN. Sends the instruction to the careful road first, where the port's answer is recorded.
     pub(crate) fn read_port(&mut self, port: u16, size: u8) -> Result<u64, Leave> {
         self.require_careful()?;
+        self.watch_port(port, size);
         let mut bytes = [0; 8];
         let len = usize::from(size).min(8);
         if self.flight.replay_read(&mut bytes[..len]) == len {
@@ -503,6 +507,7 @@ impl<'m> Machine<'_, 'm> {
     /// OUT.
     pub(crate) fn write_port(&mut self, port: u16, size: u8, data: u64) -> Step {
         self.require_careful()?;
+        self.watch_port(port, size);
         if self.flight.replay_write(usize::from(size)) == usize::from(size) {
             return Ok(());
         }
@@ -523,6 +528,7 @@ impl<'m> Machine<'_, 'm> {
         change: &mut dyn FnMut(u64) -> u64,
     ) -> Result<u64, Leave> {
         let size = operand.parts[0].len + operand.parts[1].len;
+        self.watch_data(operand.parts[0].linear, size, Access::Write);
         match operand.is_one_host_page() {
             Some((page, within, slot)) if page.is_atomic(within, size) => {
                 let page = *page;

@@ -3,6 +3,7 @@
 use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::registers::RIP_SLOT;
 use crate::arch::rflags::TF;
+use crate::arch::vector;
 use crate::decode::{Incomplete, decode};
 use crate::fault::Fault;
 use crate::flight::Work;
@@ -21,6 +22,11 @@ impl Runner<'_, '_> {
         if self.m.profile.generation < Generation::I80286 {
             self.m.cpu.rip &= 0xFFFF;
         }
+        let breakpoints = self.m.code_breakpoints();
+        if breakpoints != 0 {
+            self.m.cpu.dr6 |= u64::from(breakpoints);
+            return self.raise(Fault::new(vector::DB));
+        }
         let current = match self.fetch_and_decode() {
             Ok(current) => current,
             Err(leave) => {
@@ -32,6 +38,10 @@ impl Runner<'_, '_> {
             let bytes = current.bytes.get(..usize::from(current.op.len)).unwrap_or_default();
             observer.decoded(self.m.cpu, bytes);
             self.m.observer = Some(observer);
+            return self.execute_careful(&current, false);
+        }
+        if self.m.has_breakpoints() {
+            // Every access is seen there.
             return self.execute_careful(&current, false);
         }
         self.execute(&current)
@@ -115,8 +125,10 @@ impl Runner<'_, '_> {
         m.casts = Shadow::NONE;
         m.keep_rf = false;
         m.no_trap = false;
+        m.watched = 0;
         let trap = m.cpu.rflags & TF != 0;
-        m.stepping = trap && m.cpu.msr.debugctl & DEBUGCTL_BTF == 0;
+        let steps = trap && m.cpu.msr.debugctl & DEBUGCTL_BTF == 0;
+        m.stepping = steps || m.has_breakpoints();
         trap
     }
 

@@ -11,6 +11,7 @@ mod bcd;
 mod bits;
 mod blocks;
 mod branch;
+mod breakpoint;
 mod cases;
 mod condition;
 mod exchange;

@@ -26,11 +26,10 @@ const LINES: [&str; 97] = [
 ];
 
 /// Lines that say nothing about real mode, for the issues that they belong to.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 5] = [
     ("M14", "AVX does not exist in real mode: VEX there is #UD (D19)"),
     ("D20", "VEX in 16-bit protected-mode code"),
     ("B04", "a matter of the VMX backend"),
-    ("B05", "breakpoints in DR0-3 do not trigger yet (docs/LIMITS.md)"),
     ("A17", "masked moves and gathers are AVX"),
     ("A20", "FXSAVE and FXRSTOR belong to the SIMD state, of a later issue"),
 ];
