@@ -5,7 +5,7 @@ use crate::arch::rflags::{AF, ARITH, CF, OF, PF, SF, ZF};
 use crate::bus::Access;
 use crate::flags::Flags;
 use crate::isa::alu;
-use crate::isa::operand::Operand::{Eb, Ev, Ey, Gd, Gv, Gy, Ib};
+use crate::isa::operand::Operand::{Eb, Ev, Ey, Gv, Gy, Ib};
 use crate::isa::row::{Exec, Map, Prefix, Row, by_width, row, sized, two};
 use crate::machine::{Machine, Step};
 use crate::op::{Handler, Op};
@@ -373,11 +373,11 @@ pub(crate) const ROWS: &[Row] = &{
         count_row::<Bsf>("BSF", 0xBC).undefined(SCANS),
         count_row::<Bsr>("BSR", 0xBD).undefined(SCANS),
         count_row::<Popcnt>("POPCNT", 0xB8).prefix(Prefix::F3).needs(Features::POPCNT),
-        row(Map::M0F38, "CRC32", 0xF0, &[Gd, Eb])
+        row(Map::M0F38, "CRC32", 0xF0, &[Gy, Eb])
             .prefix(Prefix::F2)
             .needs(CRC_NEEDS)
             .exec(CRC_BYTE),
-        row(Map::M0F38, "CRC32", 0xF1, &[Gd, Ev]).prefix(Prefix::F2).needs(CRC_NEEDS).exec(CRC),
+        row(Map::M0F38, "CRC32", 0xF1, &[Gy, Ev]).prefix(Prefix::F2).needs(CRC_NEEDS).exec(CRC),
         chain_row::<Adcx>("ADCX", Prefix::P66, CF),
         chain_row::<Adox>("ADOX", Prefix::F3, OF),
     ]

@@ -1,5 +1,5 @@
-//! Processor state beside the registers: shadow stacks, bounds, FXSAVE and XSAVE, MXCSR, wrapped
-//! keys.
+//! Processor state beside the registers: shadow stacks, bounds, FS and GS base, FXSAVE and
+//! XSAVE, MXCSR, wrapped keys.
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{Bnd, Bnde, Ed, Ey, Gd, Gy, M, Md, Mdqq, Mq, My, Udq, Vdq};
@@ -26,7 +26,12 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F 1B", "BNDMOV", &[Bnde, Bnd], F::MPX),
     encoding("F3.0F 1B", "BNDMK", &[Bnd, M], F::MPX),
     encoding("F2.0F 1B", "BNDCN", &[Bnd, Ey], F::MPX).size64(Size64::Force64),
-    // Everything else in memory.
+    // Bases of FS and GS.
+    encoding("F3.0F AE /0", "RDFSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
+    encoding("F3.0F AE /1", "RDGSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
+    encoding("F3.0F AE /2", "WRFSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
+    encoding("F3.0F AE /3", "WRGSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
+    // Saved in memory.
     encoding("NP.0F.W1 AE /0", "FXSAVE64", &[M], F::FXSR).modes(Modes::Only64),
     encoding("NP.0F AE /0", "FXSAVE", &[M], F::FXSR),
     encoding("NP.0F.W1 AE /1", "FXRSTOR64", &[M], F::FXSR).modes(Modes::Only64),

@@ -2,7 +2,7 @@
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{
-    By, Ey, Gy, H, Hdq, M, Md, Mdq, Mdqq, Mq, Msib, Mvdq, Mvx, Mw, Mx, My, Te, Tile, Tv, U, Udq, V,
+    By, Ey, Gy, H, Hdq, Md, Mdq, Mdqq, Mq, Msib, Mvdq, Mvx, Mw, Mx, My, Te, Tile, Tv, U, Udq, V,
     Vdq, W, Wb, Wd, Wdq, We, Wf, Wh, Wq, Ww,
 };
 use crate::isa::row::{Modes, Row};
