@@ -3,6 +3,8 @@
 mod attend;
 mod code_mode;
 mod dispatch;
+#[cfg(test)]
+mod flag_effects;
 mod restart;
 mod single;
 

@@ -314,8 +314,7 @@ impl Cpu {
     /// Is 64-bit code running (EFER.LMA and CS.L)?
     #[inline(always)]
     pub fn is_64_bit_code(&self) -> bool {
-        self.msr.efer & EFER_LMA != 0
-            && self.segment(SegReg::Cs).attributes.is_long()
+        self.msr.efer & EFER_LMA != 0 && self.segment(SegReg::Cs).attributes.is_long()
     }
 
     /// The I/O privilege level, 0 to 3 (SDM vol. 1, "IOPL").
