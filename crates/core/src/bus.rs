@@ -113,7 +113,42 @@ impl Control {
 
 /// The machine around a processor. Called on misses, device accesses and rare events only.
 ///
-/// Only [`prepare`](Bus::prepare) has no default. `'m` is how long the memory lives that it hands
+/// Only [`prepare`](Bus::prepare) has no default; an implementation overrides what it has:
+///
+/// ```
+/// use std::sync::atomic::AtomicU8;
+/// use realmode::*;
+///
+/// struct Machine<'m> {
+///     ram: &'m [AtomicU8],
+/// }
+///
+/// impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
+///     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
+///         match page.0 as usize {
+///             // The local APIC is a device.
+///             0xFEE0_0000 => Prepared::Mmio,
+///             at => match self.ram.get(at..at + PAGE_SIZE).map(HostPage::from_cells) {
+///                 Some(Ok(page)) => Prepared::Ram(page),
+///                 _ => Prepared::Unmapped,
+///             },
+///         }
+///     }
+///
+///     fn mmio_read(&mut self, _address: Phys, _size: u8, _: &mut Control) -> Reply {
+///         Reply::Pending // `run` returns `Stop::Mmio`
+///     }
+///
+///     fn port_out(&mut self, port: u16, _size: u8, data: u64, control: &mut Control) -> Reply {
+///         if port == 0x92 {
+///             control.a20(data & 2 != 0);
+///         }
+///         Reply::Ready(0)
+///     }
+/// }
+/// ```
+///
+/// `'m` is how long the memory lives that it hands
 /// out; write `impl<'a, 'm: 'a> Bus<'a> for Machine<'m>` so that a long-lived machine also serves
 /// an emulator whose cache lives less long.
 pub trait Bus<'m> {
@@ -121,13 +156,14 @@ pub trait Bus<'m> {
     /// answer is kept until the page is withdrawn.
     fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'m>;
 
-    /// A load of `size` (1, 2, 4 or 8) bytes from a device; it does not cross 8 bytes.
+    /// A load of `size` (1, 2, 4 or 8) bytes from a device; `address` is a multiple of `size`.
     fn mmio_read(&mut self, address: Phys, size: u8, control: &mut Control) -> Reply {
         let _ = (address, size, control);
         Reply::Ready(u64::MAX)
     }
 
-    /// A store of the low `size` bytes of `data` to a device or to ROM.
+    /// A store of the low `size` (1, 2, 4 or 8) bytes of `data` to a device or to ROM; `address`
+    /// is a multiple of `size`.
     fn mmio_write(&mut self, address: Phys, size: u8, data: u64, control: &mut Control) -> Reply {
         let _ = (address, size, data, control);
         Reply::Ready(0)
@@ -139,7 +175,7 @@ pub trait Bus<'m> {
         Reply::Ready(u64::MAX)
     }
 
-    /// OUT of `size` bytes.
+    /// OUT of the low `size` (1, 2 or 4) bytes of `data`.
     fn port_out(&mut self, port: u16, size: u8, data: u64, control: &mut Control) -> Reply {
         let _ = (port, size, data, control);
         Reply::Ready(0)

@@ -65,6 +65,7 @@ impl core::fmt::Debug for Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "arbitrary", derive(arbitrary::Arbitrary))]
+#[non_exhaustive]
 pub enum Event {
     /// A maskable interrupt with its vector, already acknowledged.
     Interrupt(u8),

@@ -5,7 +5,7 @@
 //! of the `Cpu` had changed; what it had read comes from the record, what it had written is
 //! skipped. So every access happens exactly once, in order.
 
-use crate::bus::Phys;
+use crate::bus::{Linear, Phys};
 use crate::error::Error;
 use crate::fault::Event;
 use crate::stop::{Direction, Request};
@@ -16,6 +16,9 @@ pub const IN_FLIGHT_VERSION: u32 = 1;
 /// The most bytes one instruction can read in all while it touches a device: FXRSTOR's 512, and
 /// ENTER's or a gate's worth besides.
 pub(crate) const READ_CAPACITY: usize = 640;
+
+/// More bytes than any instruction writes.
+const WRITE_LIMIT: u32 = 1 << 16;
 
 /// Pages an instruction can touch while in flight.
 pub(crate) const SPANS: usize = 8;
@@ -40,7 +43,7 @@ pub enum Work {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Span {
     /// The linear page.
-    pub linear: u64,
+    pub linear: Linear,
     /// The physical page it led to.
     pub phys: Phys,
     /// It may be written.
@@ -97,7 +100,11 @@ impl InFlight {
         if usize::from(self.read_count) > READ_CAPACITY {
             return damaged("read_count");
         }
-        if !matches!(self.request.size, 1 | 2 | 4 | 8) {
+        if self.written > WRITE_LIMIT {
+            return damaged("written");
+        }
+        let most = if self.is_port { 4 } else { 8 };
+        if !matches!(self.request.size, 1 | 2 | 4 | 8) || self.request.size > most {
             return damaged("request.size");
         }
         match self.work {
@@ -167,11 +174,11 @@ impl Flight {
     }
 
     /// The next recorded translation, if it has been made before.
-    pub(crate) fn replay_span(&mut self, linear_page: u64, write: bool) -> Option<Phys> {
+    pub(crate) fn replay_span(&mut self, page: Linear, write: bool) -> Option<Phys> {
         let recorded = self.record.spans.get(..usize::from(self.record.span_count))?;
         let span = *recorded.get(self.span_cursor)?;
         self.span_cursor += 1;
-        (span.linear == linear_page && (span.writable || !write)).then_some(span.phys)
+        (span.linear == page && (span.writable || !write)).then_some(span.phys)
     }
 
     /// Records a translation.

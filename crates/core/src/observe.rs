@@ -6,13 +6,28 @@ use crate::state::Cpu;
 
 /// Sees what the guest does, instruction by instruction. Given to
 /// [`Emulator::run_observed`](crate::Emulator::run_observed).
+///
+/// ```
+/// use realmode::{Cpu, Observer};
+///
+/// /// Keeps where the last instructions were.
+/// #[derive(Default)]
+/// struct Trace(std::collections::VecDeque<u64>);
+///
+/// impl Observer for Trace {
+///     fn decoded(&mut self, cpu: &Cpu, _bytes: &[u8]) {
+///         self.0.truncate(15);
+///         self.0.push_front(cpu.rip);
+///     }
+/// }
+/// ```
 pub trait Observer {
     /// An instruction is about to execute; RIP is its own.
     fn decoded(&mut self, cpu: &Cpu, bytes: &[u8]) {
         let _ = (cpu, bytes);
     }
 
-    /// A data access is being made.
+    /// Data was read or written. A locked update in one host operation is not reported.
     fn access(&mut self, access: Access, address: Phys, bytes: &[u8]) {
         let _ = (access, address, bytes);
     }
@@ -28,8 +43,9 @@ pub trait Observer {
     }
 }
 
-/// What happened, for a VMM to export.
+/// What happened since the emulator was created, for a VMM to export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Counters {
     /// Instructions completed.
     pub instructions: u64,

@@ -41,8 +41,17 @@ pub enum SplitLock {
     AlignmentCheck,
 }
 
-/// Policies of an emulator.
+/// Policies of an emulator. The default intercepts nothing.
+///
+/// ```
+/// use realmode::{Emulator, Intercepted, Intercepts, Profile, arch::vector};
+/// let mut emulator = Emulator::new(&Profile::INTEL, &mut []);
+/// let policy = emulator.policy_mut();
+/// policy.intercepts = Intercepts::NONE.with(Intercepted::Cpuid);
+/// policy.exceptions = 1 << vector::UD;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Policy {
     /// Instructions that stop before they execute.
     pub intercepts: Intercepts,

@@ -50,11 +50,26 @@ pub enum UndefinedFlags {
 /// assert_eq!(Profile::by_name("286"), Some(&Profile::I80286));
 /// assert!(Profile::by_name("z80").is_none());
 /// ```
+///
+/// A guest's own CPUID is a profile of your own, derived from the nearest one. Fields are added
+/// as the library grows, so end with `..`:
+///
+/// ```
+/// use realmode::{Features, Profile};
+/// let profile = Profile {
+///     name: "guest",
+///     id: 128,
+///     features: Profile::INTEL.features.difference(Features::AVX | Features::AVX512F),
+///     ..Profile::INTEL
+/// };
+/// assert!(!profile.has(Features::AVX));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The name `by_name` finds it under.
     pub name: &'static str,
-    /// The number it has in the decode key; unique among profiles one cache serves.
+    /// Its number, by which an [`InFlight`](crate::InFlight) record knows the profile it was
+    /// made with. Those below 128 are the library's.
     pub id: u8,
     /// Its generation.
     pub generation: Generation,

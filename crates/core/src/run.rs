@@ -3,6 +3,8 @@
 mod attend;
 mod code_mode;
 mod dispatch;
+#[cfg(test)]
+mod flag_effects;
 mod restart;
 mod single;
 
@@ -38,6 +40,8 @@ fn new_stamp() -> u64 {
 
 /// An emulator for one virtual processor. It holds caches and the restart record; the state is
 /// the [`Cpu`] that is given to [`run`](Emulator::run). `'m` is the guest's memory.
+///
+/// It is [`Send`]: create it anywhere, and move it to the thread of its virtual processor.
 pub struct Emulator<'m> {
     profile: Profile,
     policy: Policy,
@@ -48,6 +52,11 @@ pub struct Emulator<'m> {
     flight: Flight,
     counters: Counters,
 }
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Emulator<'static>>();
+};
 
 impl<'m> Emulator<'m> {
     /// An emulator of the processor that `profile` describes, with `cache` for its decoded
@@ -71,7 +80,12 @@ impl<'m> Emulator<'m> {
         &self.profile
     }
 
-    /// The policy; change it between runs.
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The policy, to change between runs.
     pub fn policy_mut(&mut self) -> &mut Policy {
         &mut self.policy
     }
@@ -88,14 +102,15 @@ impl<'m> Emulator<'m> {
         self.views.begin_epoch();
     }
 
-    /// Forgets everything that was cached. Changes nothing but time.
+    /// Forgets everything that was cached. Changes nothing but time: for tests and measurements.
     pub fn flush(&mut self) {
         self.tlb.flush();
         self.views.begin_epoch();
         self.blocks.flush(new_stamp(), &mut self.code_map);
     }
 
-    /// The instruction or event that waits for a device, if one does.
+    /// The instruction or event that waits for a device, if one does. A clone of it and of the
+    /// `Cpu` are a snapshot of the processor.
     pub fn in_flight(&self) -> Option<&InFlight> {
         self.flight.is_held.then_some(&self.flight.record)
     }
@@ -113,6 +128,38 @@ impl<'m> Emulator<'m> {
 
     /// Answers the request that `run` returned: the data of a read; for a write the value is
     /// ignored, the call says that it has been done.
+    ///
+    /// ```
+    /// # use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    /// # use realmode::*;
+    /// # struct Machine<'m>(&'m [AtomicU8]);
+    /// # impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
+    /// #     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
+    /// #         match self.0.get(page.0 as usize..page.0 as usize + PAGE_SIZE) {
+    /// #             Some(cells) => Prepared::Ram(HostPage::from_cells(cells).unwrap()),
+    /// #             None => Prepared::Unmapped,
+    /// #         }
+    /// #     }
+    /// #     fn port_in(&mut self, _: u16, _: u8, _: &mut Control) -> Reply {
+    /// #         Reply::Pending
+    /// #     }
+    /// # }
+    /// # let ram: Vec<AtomicU8> = (0..1 << 16).map(|_| AtomicU8::new(0)).collect();
+    /// # let mut machine = Machine(&ram);
+    /// # let mut cpu = Cpu::reset();
+    /// # cpu.seg[SegReg::Cs as usize] = Segment::real(0);
+    /// # cpu.rip = 0x1000;
+    /// for (cell, byte) in ram[0x1000..].iter().zip([0xE4, 0x60, 0xF4]) {
+    ///     cell.store(byte, Relaxed); // in al, 60h, which the bus answers with `Pending`; hlt
+    /// }
+    /// let mut emulator = Emulator::new(&Profile::INTEL, &mut []);
+    /// let stop = emulator.run(&mut cpu, &mut machine, 1000)?;
+    /// assert!(matches!(stop, Stop::Port(Request { address: 0x60, size: 1, .. })));
+    /// emulator.reply(0x1C)?;
+    /// assert_eq!(emulator.run(&mut cpu, &mut machine, 1000)?, Stop::Idle);
+    /// assert_eq!(cpu.gpr[Reg::Rax], 0x1C);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// `Error::NoRequest` if nothing waits or it has been answered.
@@ -138,7 +185,38 @@ impl<'m> Emulator<'m> {
         cpu.shadow = Shadow::NONE;
     }
 
-    /// Runs the guest for at most `budget` instructions.
+    /// Runs the guest until something stops it, or for `budget` units: an instruction is one, as
+    /// are an exception and a slice of a REP (at most a page of its memory).
+    ///
+    /// The `Cpu` is whole again when it returns: read it, change it, or give another one that
+    /// has no instruction in flight. A budget of 0 delivers what is pending and executes nothing.
+    ///
+    /// ```
+    /// # use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    /// # use realmode::*;
+    /// # struct Machine<'m>(&'m [AtomicU8]);
+    /// # impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
+    /// #     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
+    /// #         match self.0.get(page.0 as usize..page.0 as usize + PAGE_SIZE) {
+    /// #             Some(cells) => Prepared::Ram(HostPage::from_cells(cells).unwrap()),
+    /// #             None => Prepared::Unmapped,
+    /// #         }
+    /// #     }
+    /// # }
+    /// # let ram: Vec<AtomicU8> = (0..1 << 16).map(|_| AtomicU8::new(0)).collect();
+    /// # let mut machine = Machine(&ram);
+    /// # let mut cpu = Cpu::reset();
+    /// # cpu.seg[SegReg::Cs as usize] = Segment::real(0);
+    /// # cpu.rip = 0x1000;
+    /// for (cell, byte) in ram[0x1000..].iter().zip([0x40, 0xEB, 0xFD]) {
+    ///     cell.store(byte, Relaxed); // inc ax; jmp -3
+    /// }
+    /// let mut cache = vec![CacheLine::EMPTY; 64];
+    /// let mut emulator = Emulator::new(&Profile::INTEL, &mut cache);
+    /// assert_eq!(emulator.run(&mut cpu, &mut machine, 1000)?, Stop::Budget);
+    /// assert_eq!(cpu.gpr[Reg::Rax], 500);
+    /// # Ok::<(), Error>(())
+    /// ```
     ///
     /// # Errors
     /// Misuse by the host: the `Cpu` is not the one whose instruction is in flight, or it is in a

@@ -27,6 +27,7 @@ pub struct Request {
 
 /// Why an instruction is not executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum UnimplementedReason {
     /// The row exists, its handler does not: x87 or SIMD arithmetic, for example.
     Instruction,
@@ -58,6 +59,7 @@ impl core::fmt::Display for UnimplementedReason {
 /// What could not be executed, with all that a report needs. The state is as before the
 /// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unimplemented {
     /// Why.
     pub reason: UnimplementedReason,
@@ -65,7 +67,7 @@ pub struct Unimplemented {
     pub rip: u64,
     /// Its bytes, `len` of them.
     pub bytes: [u8; 15],
-    /// How many bytes were fetched.
+    /// How many bytes were fetched: 0 to 15; 0 if it is an event that could not be delivered.
     pub len: u8,
     /// 16, 32 or 64: the size of the code.
     pub bits: u8,
@@ -75,6 +77,7 @@ pub struct Unimplemented {
 
 /// An instruction that the VMM asked to see before it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Intercepted {
     /// CPUID.
     Cpuid,

@@ -5,7 +5,7 @@
 
 use crate::arch::descriptor::Segment;
 use crate::arch::registers::SegReg;
-use crate::arch::rflags::{VIF, VIP, VM};
+use crate::arch::rflags::{ARITH, VIF, VIP, VM};
 use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
@@ -38,7 +38,7 @@ pub(crate) const ROWS: &[Row] = &[
     far(one("INT", 0xCD, &[Ib])).handler(int),
     far(one("INTO", 0xCE, &[])).modes(Modes::Not64).handler(into),
     far(one("INT1", 0xF1, &[])).since(Generation::I80386).handler(int1),
-    far(one("IRET", 0xCF, &[])).serialises().exec(Exec::Sizes(&sized!(iret))),
+    far(one("IRET", 0xCF, &[])).changes(ARITH).serialises().exec(Exec::Sizes(&sized!(iret))),
 ];
 
 const fn far(row: Row) -> Row {

@@ -6,9 +6,9 @@
 use crate::arch::cpuid::Features;
 use crate::isa::FAMILIES;
 use crate::isa::operand::{Operand, Plan};
-use crate::isa::row::{
-    Effect, Exec, Form, KEEPS, MAPS, Modes, NO_DIGIT, Prefix, Row, Size64, Traits, Vector,
-};
+#[cfg(test)]
+use crate::isa::row::{Effect, KEEPS};
+use crate::isa::row::{Exec, Form, MAPS, Modes, NO_DIGIT, Prefix, Row, Size64, Traits, Vector};
 use crate::op::Handler;
 use crate::profile::Generation;
 
@@ -52,11 +52,18 @@ const _: () = assert!(size_of::<Entry>() <= 28);
 struct Action {
     exec: Exec,
     locked: Option<Handler>,
+    /// Nothing but tests asks for it.
+    #[cfg(test)]
     effect: Effect,
 }
 
 impl Action {
-    const NONE: Action = Action { exec: Exec::Unimplemented, locked: None, effect: KEEPS };
+    const NONE: Action = Action {
+        exec: Exec::Unimplemented,
+        locked: None,
+        #[cfg(test)]
+        effect: KEEPS,
+    };
 }
 
 impl Entry {
@@ -92,7 +99,7 @@ impl Entry {
     }
 
     /// What it does to the flags.
-    #[allow(dead_code)] // for tests over every row
+    #[cfg(test)]
     pub(crate) fn effect(&self) -> Effect {
         self.action().effect
     }
@@ -283,7 +290,12 @@ impl Packed {
             return 0;
         }
         let number = self.action_count;
-        self.actions[number] = Action { exec: row.exec, locked: row.locked, effect: row.effect };
+        self.actions[number] = Action {
+            exec: row.exec,
+            locked: row.locked,
+            #[cfg(test)]
+            effect: row.effect,
+        };
         self.action_count += 1;
         number as u16
     }

@@ -4,7 +4,7 @@
 use crate::arch::control::CR0_PG;
 use crate::arch::registers::{Reg, SegReg};
 use crate::arch::vector;
-use crate::bus::{Access, Phys, Prepared, Reply};
+use crate::bus::{Access, Linear, Phys, Prepared, Reply};
 use crate::fault::Fault;
 use crate::flags::Flags;
 use crate::flight::Span;
@@ -306,13 +306,13 @@ impl<'m> Machine<'_, 'm> {
     fn translate_recorded(&mut self, page: u64, access: Access) -> Result<Phys, Leave> {
         let write = access == Access::Write;
         if self.road == Road::Careful
-            && let Some(phys) = self.flight.replay_span(page, write)
+            && let Some(phys) = self.flight.replay_span(Linear(page), write)
         {
             return Ok(phys);
         }
         let phys = self.translate(page)?;
         if self.road == Road::Careful {
-            self.flight.note_span(Span { linear: page, phys, writable: write });
+            self.flight.note_span(Span { linear: Linear(page), phys, writable: write });
         }
         Ok(phys)
     }

@@ -22,5 +22,6 @@ mod muldiv;
 mod native_string;
 mod restart;
 mod shift;
+mod snapshot;
 mod string;
 mod system;
