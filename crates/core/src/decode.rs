@@ -325,7 +325,9 @@ impl Decoder<'_> {
             self.opcode = cursor.take()?;
         }
         let Some((number, row)) = self.find(next)? else {
-            return Ok(self.undefined(cursor.at));
+            // The ModRM byte that made it undefined belongs to it: another one may be defined.
+            let seen = if self.depends_on_modrm() { next.map(|_| modrm_at + 1)? } else { 0 };
+            return Ok(self.undefined(cursor.at.max(seen)));
         };
         let plan = row.plan;
         let address_size = self.address_size();
@@ -400,6 +402,17 @@ impl Decoder<'_> {
             return Ok(Some((number, row)));
         }
         Ok(None)
+    }
+
+    /// Are there rows of this opcode that some ModRM byte selects?
+    fn depends_on_modrm(&self) -> bool {
+        let selects = |digit| {
+            table::candidates(self.map as usize, self.opcode, digit).any(|(_, row)| {
+                let admits = self.admits(row, false) || self.admits(row, true);
+                row.plan.has(Plan::MODRM) && admits
+            })
+        };
+        !self.prefixes.malformed && (0..8).any(selects)
     }
 
     fn admits(&self, row: &Entry, is_register: bool) -> bool {

@@ -91,3 +91,34 @@ fn call_with_a_bad_target_and_a_full_stack_faults_alike_when_observed() {
     assert_eq!(run(false), run(true));
     assert!(matches!(run(false), Ok(Stop::Exception(_))));
 }
+
+#[test]
+fn the_modrm_byte_that_makes_bytes_undefined_is_one_of_them() {
+    // FF /7 is #UD; then something else makes it FF /6, push si. The block has to be decoded anew.
+    let mut guest = Guest::new(&[0xFF, 0xFF]).with(Reg::Rsi, 0x1234);
+    let mut lines = vec![CacheLine::EMPTY; 64];
+    let mut emulator = Emulator::new(&guest.profile, &mut lines);
+    emulator.policy_mut().exceptions = 1 << 6;
+    let stop = emulator.run(&mut guest.cpu, &mut guest.bus, 1);
+    assert_eq!(stop, Ok(Stop::Exception(Fault::UD)));
+    guest.poke(CODE + 1, &[0xF6]);
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Budget));
+    assert_eq!(guest.word(0xEFE), 0x1234);
+}
+
+#[test]
+fn a_modrm_byte_in_the_next_page_is_fetched_before_an_opcode_is_undefined() {
+    // bt ax, 1: 0F BA /4, where /0 does not exist
+    let mut guest = Guest::new(&[]).with(Reg::Rax, 2);
+    guest.poke(0x1FFE, &[0x0F, 0xBA, 0xE0, 0x01]);
+    guest.cpu.rip = 0x1FFE;
+    assert_eq!(guest.fault(), None);
+    assert_eq!(guest.flags() & arch::rflags::CF, 1);
+    // Beyond the segment it is #GP, and #UD where no ModRM byte would help.
+    for (opcode, vector) in [(0xBA, 13), (0x0A, 6)] {
+        let mut guest = Guest::new(&[]);
+        guest.poke(0xFFFE, &[0x0F, opcode]);
+        guest.cpu.rip = 0xFFFE;
+        assert_eq!(guest.fault(), Some(vector), "0F {opcode:02X}");
+    }
+}
