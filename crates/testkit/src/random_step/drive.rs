@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use realmode::{Cpu, Emulator, Error, Observer, Phys, Stop};
+use realmode::{Cpu, Emulator, Error, Observer, Phys, Reg, SegReg, Stop};
 
 use super::memory::{Arena, Changes};
 use super::prng::mix;
@@ -148,7 +148,8 @@ impl Bench<'_> {
         let before = *emulator.counters();
         self.world.clock = run.retired.wrapping_sub(before.instructions);
         let end = if way == Way::Observed {
-            let mut watcher = Watcher { retired: 0, is_loud: self.is_loud };
+            let lines = if self.is_loud { MOST_LINES } else { 0 };
+            let mut watcher = Watcher { retired: 0, lines };
             let end = emulator.run_observed(&mut run.cpu, &mut self.world, chunk, &mut watcher);
             let counted = emulator.counters().instructions - before.instructions;
             if watcher.retired != counted {
@@ -160,6 +161,11 @@ impl Bench<'_> {
         };
         let after = *emulator.counters();
         let used = after.spent - before.spent;
+        if self.is_loud {
+            let cpu = &run.cpu;
+            let (cs, rcx) = (cpu.segment(SegReg::Cs).selector, cpu.gpr[Reg::Rcx]);
+            println!("  {used} of {chunk}, at {cs:04x}:{:x}, rcx {rcx:x}, {end:x?}", cpu.rip);
+        }
         if used > chunk {
             return Err(format!("used {used} of a budget of {chunk}"));
         }
@@ -226,24 +232,36 @@ impl Bench<'_> {
     }
 }
 
-/// Counts what it sees.
+/// Lines that a watcher prints at most: repetitions are long.
+const MOST_LINES: u32 = 400;
+
+/// Counts what it sees, and prints the beginning of it.
 struct Watcher {
     retired: u64,
-    is_loud: bool,
+    /// Lines to print.
+    lines: u32,
+}
+
+impl Watcher {
+    fn print(&mut self, line: impl FnOnce() -> String) {
+        if self.lines != 0 {
+            self.lines -= 1;
+            println!("  {}", line());
+        }
+    }
 }
 
 impl Observer for Watcher {
     fn decoded(&mut self, cpu: &Cpu, bytes: &[u8]) {
-        if self.is_loud {
-            let cs = cpu.segment(realmode::SegReg::Cs);
-            let bytes: String = bytes.iter().map(|byte| format!(" {byte:02x}")).collect();
-            println!("  {:04x}:{:08x} {bytes}", cs.selector, cpu.rip);
-        }
+        self.print(|| {
+            let selector = cpu.segment(SegReg::Cs).selector;
+            format!("{selector:04x}:{:08x} {bytes:02x?}", cpu.rip)
+        });
     }
 
     fn access(&mut self, access: realmode::Access, address: Phys, bytes: &[u8]) {
-        if self.is_loud && !bytes.is_empty() {
-            println!("    {access:?} {:x} {bytes:02x?}", address.0);
+        if !bytes.is_empty() {
+            self.print(|| format!("  {access:?} {:x} {bytes:02x?}", address.0));
         }
     }
 
@@ -252,8 +270,6 @@ impl Observer for Watcher {
     }
 
     fn fault(&mut self, _: &Cpu, fault: realmode::Fault) {
-        if self.is_loud {
-            println!("    {fault}");
-        }
+        self.print(|| format!("  {fault}"));
     }
 }
