@@ -13,10 +13,7 @@ struct Machine<'m> {
 
 impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-        let cells = self.ram.get(page.0 as usize..page.0 as usize + PAGE_SIZE);
-        cells
-            .and_then(|cells| HostPage::from_cells(cells).ok())
-            .map_or(Prepared::Unmapped, Prepared::Ram)
+        Prepared::in_ram(self.ram, page)
     }
 
     fn port_out(&mut self, port: u16, _: u8, data: u64, _: &mut Control) -> Reply {

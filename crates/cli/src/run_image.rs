@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
 use realmode::{
-    Access, Bus, CacheLine, Control, Cpu, Emulator, HostPage, PAGE_SIZE, Phys, Prepared, Profile,
-    Reg, SegReg, Segment, Stop,
+    Access, Bus, CacheLine, Control, Cpu, Emulator, Phys, Prepared, Profile, Reg, SegReg, Segment,
+    Stop,
 };
 
 const RAM: usize = 1 << 20;
@@ -35,13 +35,7 @@ struct Flat<'m>(&'m [AtomicU8]);
 
 impl<'m> Bus<'m> for Flat<'m> {
     fn prepare(&mut self, page: Phys, _access: Access, _control: &mut Control) -> Prepared<'m> {
-        let cells = usize::try_from(page.0)
-            .ok()
-            .and_then(|start| self.0.get(start..start.checked_add(PAGE_SIZE)?));
-        match cells.map(HostPage::from_cells) {
-            Some(Ok(page)) => Prepared::Ram(page),
-            _ => Prepared::Unmapped,
-        }
+        Prepared::in_ram(self.0, page)
     }
 }
 

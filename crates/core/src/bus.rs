@@ -1,8 +1,10 @@
 //! All that a VMM implements: memory pages on a miss, devices, and rare events.
 
+use core::sync::atomic::AtomicU8;
+
 use crate::arch::cpuid::CpuidResult;
 use crate::fault::Fault;
-use crate::mem::host::HostPage;
+use crate::mem::host::{HostPage, PAGE_SIZE};
 use crate::profile::Profile;
 use crate::state::Cpu;
 
@@ -38,6 +40,28 @@ pub enum Prepared<'m> {
     Mmio,
     /// Nothing: loads read all ones, stores vanish.
     Unmapped,
+}
+
+impl<'m> Prepared<'m> {
+    /// The page that starts at `page` in RAM that begins at physical address 0, and `Unmapped`
+    /// past its last whole page.
+    ///
+    /// ```
+    /// use core::sync::atomic::AtomicU8;
+    /// use realmode::{Phys, Prepared};
+    /// let ram: Vec<AtomicU8> = (0..8192).map(|_| AtomicU8::new(0)).collect();
+    /// assert!(matches!(Prepared::in_ram(&ram, Phys(4096)), Prepared::Ram(_)));
+    /// assert!(matches!(Prepared::in_ram(&ram, Phys(8192)), Prepared::Unmapped));
+    /// ```
+    pub fn in_ram(ram: &'m [AtomicU8], page: Phys) -> Prepared<'m> {
+        let cells = usize::try_from(page.0)
+            .ok()
+            .and_then(|start| ram.get(start..start.checked_add(PAGE_SIZE)?));
+        match cells.map(HostPage::from_cells) {
+            Some(Ok(page)) => Prepared::Ram(page),
+            _ => Prepared::Unmapped,
+        }
+    }
 }
 
 /// A device's answer.
@@ -125,13 +149,10 @@ impl Control {
 ///
 /// impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
 ///     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-///         match page.0 as usize {
+///         match page.0 {
 ///             // The local APIC is a device.
 ///             0xFEE0_0000 => Prepared::Mmio,
-///             at => match self.ram.get(at..at + PAGE_SIZE).map(HostPage::from_cells) {
-///                 Some(Ok(page)) => Prepared::Ram(page),
-///                 _ => Prepared::Unmapped,
-///             },
+///             _ => Prepared::in_ram(self.ram, page),
 ///         }
 ///     }
 ///

@@ -135,10 +135,7 @@ impl<'m> Emulator<'m> {
     /// # struct Machine<'m>(&'m [AtomicU8]);
     /// # impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
     /// #     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-    /// #         match self.0.get(page.0 as usize..page.0 as usize + PAGE_SIZE) {
-    /// #             Some(cells) => Prepared::Ram(HostPage::from_cells(cells).unwrap()),
-    /// #             None => Prepared::Unmapped,
-    /// #         }
+    /// #         Prepared::in_ram(self.0, page)
     /// #     }
     /// #     fn port_in(&mut self, _: u16, _: u8, _: &mut Control) -> Reply {
     /// #         Reply::Pending
@@ -197,10 +194,7 @@ impl<'m> Emulator<'m> {
     /// # struct Machine<'m>(&'m [AtomicU8]);
     /// # impl<'a, 'm: 'a> Bus<'a> for Machine<'m> {
     /// #     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-    /// #         match self.0.get(page.0 as usize..page.0 as usize + PAGE_SIZE) {
-    /// #             Some(cells) => Prepared::Ram(HostPage::from_cells(cells).unwrap()),
-    /// #             None => Prepared::Unmapped,
-    /// #         }
+    /// #         Prepared::in_ram(self.0, page)
     /// #     }
     /// # }
     /// # let ram: Vec<AtomicU8> = (0..1 << 16).map(|_| AtomicU8::new(0)).collect();

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-use realmode::{HostPage, PAGE_SIZE, Phys, Prepared};
+use realmode::{PAGE_SIZE, Phys, Prepared};
 
 use crate::error::Error;
 use crate::screen::{Screen, TEXT_BASE};
@@ -49,13 +49,7 @@ impl<'m> Memory<'m> {
         if !self.is_memory(page) {
             return Prepared::Unmapped;
         }
-        let cells = usize::try_from(page.0)
-            .ok()
-            .and_then(|start| self.ram.get(start..start.checked_add(PAGE_SIZE)?));
-        match cells.map(HostPage::from_cells) {
-            Some(Ok(page)) => Prepared::Ram(page),
-            _ => Prepared::Unmapped,
-        }
+        Prepared::in_ram(self.ram, page)
     }
 
     /// Copies an image into memory. Pages from C0000h to FFFFFh become RAM by it.

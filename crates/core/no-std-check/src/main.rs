@@ -8,8 +8,8 @@ mod bare;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use realmode::{
-    Access, Bus, CacheLine, Control, Cpu, Emulator, HostPage, Observer, PAGE_SIZE, Phys, Prepared,
-    Profile, Reply, SegReg, Segment, Stop,
+    Access, Bus, CacheLine, Control, Cpu, Emulator, Observer, PAGE_SIZE, Phys, Prepared, Profile,
+    Reply, SegReg, Segment, Stop,
 };
 
 /// Two pages of guest memory.
@@ -26,12 +26,7 @@ struct Machine {
 
 impl<'a> Bus<'a> for Machine {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-        let at = page.0 as usize;
-        let cells = RAM.get(at..at.saturating_add(PAGE_SIZE));
-        match cells.map(HostPage::from_cells) {
-            Some(Ok(page)) => Prepared::Ram(page),
-            _ => Prepared::Unmapped,
-        }
+        Prepared::in_ram(&RAM, page)
     }
 
     fn port_out(&mut self, _: u16, _: u8, data: u64, _: &mut Control) -> Reply {

@@ -15,7 +15,6 @@ use crate::arch::rflags::ARITH;
 use crate::bus::{Access, Bus, Control, Phys, Prepared};
 use crate::decode::{CodeSize, Context, decode};
 use crate::isa::table::Entry;
-use crate::mem::host::{HostPage, PAGE_SIZE};
 use crate::profile::Profile;
 use crate::state::Cpu;
 use crate::stop::Stop;
@@ -28,20 +27,16 @@ const CODE: usize = 0x8000;
 /// one that it does not change.
 const OFTEN: u64 = 400;
 
-/// 128 KiB and nothing else. RDRAND finds a number.
+/// 128 KiB and nothing else. RDRAND finds a number every other time.
 struct Memory<'m>(&'m [AtomicU8]);
 
 impl<'a, 'm: 'a> Bus<'a> for Memory<'m> {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-        if page.0 >= RAM as u64 {
-            return Prepared::Unmapped;
-        }
-        let at = page.0 as usize;
-        HostPage::from_cells(&self.0[at..at + PAGE_SIZE]).map_or(Prepared::Unmapped, Prepared::Ram)
+        Prepared::in_ram(self.0, page)
     }
 
     fn random(&mut self, control: &mut Control) -> Option<u64> {
-        (control.retired() % 2 == 0).then_some(1)
+        control.retired().is_multiple_of(2).then_some(1)
     }
 }
 

@@ -314,8 +314,7 @@ struct Shared(&'static [AtomicU8]);
 
 impl<'a> Bus<'a> for Shared {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
-        let at = page.0 as usize;
-        Prepared::Ram(HostPage::from_cells(&self.0[at..at + PAGE_SIZE]).unwrap())
+        Prepared::in_ram(self.0, page)
     }
 }
 

@@ -62,11 +62,7 @@ impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
         if page.0 >= self.hole {
             return Prepared::Unmapped;
         }
-        let at = page.0 as usize;
-        match self.ram.get(at..at + PAGE_SIZE) {
-            Some(cells) => Prepared::Ram(HostPage::from_cells(cells).unwrap()),
-            None => Prepared::Unmapped,
-        }
+        Prepared::in_ram(self.ram, page)
     }
 
     fn mmio_read(&mut self, address: Phys, size: u8, _: &mut Control) -> Reply {

@@ -57,7 +57,8 @@ fn a_record_that_contradicts_itself_is_refused_and_changes_nothing() {
     let mut emulator = Emulator::new(&profile, &mut []);
     assert!(matches!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Mmio(_))));
     let good = emulator.in_flight().unwrap().clone();
-    let damages: [(&str, fn(&mut InFlight)); 6] = [
+    type Damage = fn(&mut InFlight);
+    let damages: [(&str, Damage); 6] = [
         ("span_count", |r| r.span_count = 200),
         ("read_count", |r| r.read_count = 641),
         ("written", |r| r.written = u32::MAX),
