@@ -2,6 +2,8 @@
 
 #[path = "cli/boot.rs"]
 mod boot;
+#[path = "cli/decode.rs"]
+mod decode;
 #[path = "cli/demo.rs"]
 mod demo;
 #[path = "cli/misuse.rs"]

@@ -424,6 +424,7 @@ impl Decoder<'_> {
             Prefix::None => repeat == 0 && !self.prefixes.operand_size,
             Prefix::P66 => repeat == 0 && self.prefixes.operand_size,
             Prefix::F3 => repeat == 0xF3,
+            Prefix::F3WithoutB => repeat == 0xF3 && self.prefixes.rex & REX_B == 0,
             Prefix::OnlyF3 => repeat == 0xF3 && !self.prefixes.operand_size,
             Prefix::F2 => repeat == 0xF2,
             Prefix::NotRepeat => repeat == 0,

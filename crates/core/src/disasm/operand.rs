@@ -74,7 +74,7 @@ impl Instruction {
         let (reg, rm) = self.registers(row);
         match operand {
             O::Eb => write_general(f, rm, 1),
-            O::Ew | O::Rw => write_general(f, rm, 2),
+            O::Ew => write_general(f, rm, 2),
             O::Ed | O::Edb | O::Edw | O::Edd => write_general(f, rm, 4),
             O::Eq => write_general(f, rm, 8),
             O::Ez => write_general(f, rm, size.min(4)),
@@ -92,7 +92,6 @@ impl Instruction {
             O::Zv => write_general(f, self.op.reg, size),
             O::Al => f.write_str("al"),
             O::Ax => f.write_str("ax"),
-            O::Ah => f.write_str("ah"),
             O::Cl => f.write_str("cl"),
             O::Dx => f.write_str("dx"),
             // Ports have at most 32 bits.

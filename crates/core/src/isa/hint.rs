@@ -21,7 +21,7 @@ const MODERN: Generation = Generation::Modern;
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
-    one("PAUSE", 0x90, &[]).prefix(Prefix::F3).handler(pause),
+    one("PAUSE", 0x90, &[]).prefix(Prefix::F3WithoutB).handler(pause),
     // Waits that another processor's store or a time ends.
     two("UMONITOR", 0xAE, &[Ra])
         .register()

@@ -71,3 +71,71 @@ const FAMILIES: &[&[Row]] = &[
     protected::ROWS,
     fpu::ROWS,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::FAMILIES;
+    use super::operand::Plan;
+    use super::row::{Form, KEEPS, Row};
+
+    fn every_row() -> impl Iterator<Item = &'static Row> {
+        FAMILIES.iter().flat_map(|rows| rows.iter())
+    }
+
+    #[test]
+    fn every_row_stays_within_its_map() {
+        for row in every_row() {
+            assert!(row.span > 0, "{}", row.name);
+            assert!(u16::from(row.opcode) + u16::from(row.span) <= 256, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_row_has_its_name_in_capitals() {
+        for row in every_row() {
+            // One row for sixteen conditions.
+            let name = match row.name.split_once("cc") {
+                Some((before, _)) if row.span == 16 => before,
+                _ => row.name,
+            };
+            let is_capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit();
+            assert!(!name.is_empty() && name.chars().all(is_capital), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_lockable_row_has_a_memory_form() {
+        for row in every_row().filter(|row| row.locked.is_some()) {
+            // AMD's LOCK MOV CR0 has a register that ModRM.mod does not make one.
+            let has_memory =
+                !matches!(row.form, Form::Register | Form::Exact(0xC0..) | Form::RegisterZero);
+            assert!(row.plan.has(Plan::MODRM) && has_memory, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_row_defines_no_flag_that_it_leaves_undefined() {
+        for row in every_row() {
+            assert_eq!(row.effect.changes & row.effect.undefined, KEEPS.changes, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_row_is_there_once() {
+        for (i, a) in every_row().enumerate() {
+            for b in every_row().skip(i + 1).filter(|b| overlap(a, b)) {
+                let same = (a.digit, a.form, a.prefix, a.modes, a.vector)
+                    == (b.digit, b.form, b.prefix, b.modes, b.vector)
+                    && a.features == b.features;
+                let together = a.since <= b.until && b.since <= a.until;
+                assert!(!(same && together), "{} and {}", a.name, b.name);
+            }
+        }
+    }
+
+    /// Do two rows share an opcode?
+    fn overlap(a: &Row, b: &Row) -> bool {
+        let (first, second) = if a.opcode <= b.opcode { (a, b) } else { (b, a) };
+        a.map == b.map && second.opcode - first.opcode < first.span
+    }
+}

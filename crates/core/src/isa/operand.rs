@@ -36,7 +36,6 @@ pub(crate) enum Operand {
     // ModRM.rm: register only, whatever mod says.
     Rd,
     Rv,
-    Rw,
     // ModRM.reg: general, segment, control, debug register.
     Gb,
     Gw,
@@ -78,7 +77,6 @@ pub(crate) enum Operand {
     // Fixed registers.
     Al,
     Ax,
-    Ah,
     Cl,
     Dx,
     /// AX, EAX or RAX by operand size.
@@ -197,7 +195,6 @@ impl Operand {
                 | O::Yv
                 | O::Al
                 | O::Ax
-                | O::Ah
                 | O::Cl
                 | O::Dx
                 | O::Rax
@@ -273,7 +270,7 @@ impl Operand {
         self.is_memory_only()
             || self.is_register_only()
             || matches!(self, O::Eb | O::Ew | O::Ed | O::Eq | O::Ev | O::Ez | O::Evw | O::Ey)
-            || matches!(self, O::Edb | O::Edw | O::Edd | O::Rd | O::Rv | O::Rw | O::Ra | O::Sti)
+            || matches!(self, O::Edb | O::Edw | O::Edd | O::Rd | O::Rv | O::Ra | O::Sti)
             || matches!(self, O::Q | O::Qd | O::Keb | O::Kew | O::Ked | O::Keq | O::Bnde)
             || matches!(self, O::W | O::Wdq | O::Wqq | O::Wq | O::Wd | O::Ww | O::Wb)
             || matches!(self, O::Wh | O::Wf | O::We | O::Wn)
@@ -456,7 +453,7 @@ impl Plan {
             O::Gb => Plan::BYTE_REG,
             O::Zb => Plan::OPCODE_REG | Plan::BYTE_REG,
             O::Zv => Plan::OPCODE_REG,
-            O::Rd | O::Rv | O::Rw => Plan::REGISTER_ONLY,
+            O::Rd | O::Rv => Plan::REGISTER_ONLY,
             O::Ob | O::Ov => Plan::MOFFS,
             O::Sw => Plan::SMALL_REG,
             O::Msib => Plan::SIB,

@@ -77,6 +77,8 @@ pub(crate) enum Prefix {
     F3,
     /// F3 without 66.
     OnlyF3,
+    /// F3 without REX.B: PAUSE, where F3 41 90 exchanges R8.
+    F3WithoutB,
     /// F2.
     F2,
     /// Neither F2 nor F3; 66 is the operand size.
@@ -272,7 +274,6 @@ pub(crate) const fn row(map: Map, name: &'static str, opcode: u8, operands: &[Op
     }
 }
 
-#[allow(dead_code)] // the builder is complete, whichever families use it
 impl Row {
     /// Covers `span` consecutive opcodes.
     pub(crate) const fn span(mut self, span: u8) -> Row {
@@ -300,11 +301,6 @@ impl Row {
     /// The whole ModRM byte is part of the opcode.
     pub(crate) const fn modrm(mut self, byte: u8) -> Row {
         self.form = Form::Exact(byte);
-        self.plan = self.plan.with(Plan::MODRM);
-        self
-    }
-    /// ModRM is there but means nothing (hint NOPs).
-    pub(crate) const fn any_modrm(mut self) -> Row {
         self.plan = self.plan.with(Plan::MODRM);
         self
     }
@@ -401,11 +397,6 @@ impl Row {
     pub(crate) const fn without_coprocessor(mut self) -> Row {
         self.traits.0 |= Traits::NO_COPROCESSOR;
         self
-    }
-
-    /// Does a trait apply?
-    pub(crate) const fn has(&self, t: u8) -> bool {
-        self.traits.0 & t != 0
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Entry {
 
 const _: () = assert!(size_of::<Entry>() <= 28);
 
-/// What executes a row, and what that does to the flags. Rows that nothing executes share one.
+/// What executes a row. Rows that nothing executes share one.
 #[derive(Clone, Copy)]
 struct Action {
     exec: Exec,
@@ -151,10 +151,9 @@ const ACTION_COUNT: usize = {
     count
 };
 
-/// Does nothing execute it, and does it change no flag?
+/// Does nothing execute it?
 const fn is_inert(row: &Row) -> bool {
-    let keeps = row.effect.changes | row.effect.undefined == 0;
-    keeps && row.locked.is_none() && matches!(row.exec, Exec::Unimplemented)
+    row.locked.is_none() && matches!(row.exec, Exec::Unimplemented)
 }
 
 const NAME_BYTES: usize = 24 << 10;
@@ -420,5 +419,35 @@ impl Iterator for Candidates {
         let link = CHAINS.links.get(usize::from(self.next).checked_sub(1)?)?;
         self.next = link.next;
         Some((link.row, ROWS.get(usize::from(link.row))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_stay_small_enough_to_embed() {
+        // Effects are there in tests only.
+        let bytes = size_of_val(&ROWS)
+            + ACTIONS.len() * size_of::<(Exec, Option<Handler>)>()
+            + size_of_val(&FEATURES)
+            + size_of_val(&CHAINS)
+            + NAMES.len();
+        let (actions, links) = (ACTIONS.len(), CHAINS.used);
+        assert!(
+            bytes < 160 << 10,
+            "{bytes} bytes for {ROW_COUNT} rows, {actions} actions, {links} links, {} of names",
+            NAMES.len()
+        );
+    }
+
+    #[test]
+    fn names_survive_packing() {
+        let rows = FAMILIES.iter().flat_map(|rows| rows.iter());
+        for (row, entry) in rows.zip(&ROWS) {
+            assert_eq!(row.name, entry.name());
+            assert_eq!(row.features, entry.features());
+        }
     }
 }

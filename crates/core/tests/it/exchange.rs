@@ -184,8 +184,9 @@ fn a08_90_is_nop_and_41_90_is_an_exchange() {
     assert_eq!(run(&[0x48, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
     assert_eq!(run(&[0x41, 0x90]), (5, 0x9ABC_DEF0));
     assert_eq!(run(&[0x49, 0x90]), (5, 0x1234_5678_9ABC_DEF0));
-    // With F3 it is still PAUSE here, though silicon exchanges: see LIMITS.
-    assert_eq!(run(&[0xF3, 0x41, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
+    // PAUSE is F3 90 without REX.B.
+    assert_eq!(run(&[0xF3, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
+    assert_eq!(run(&[0xF3, 0x41, 0x90]), (5, 0x9ABC_DEF0));
     // 87 C0 is no NOP.
     assert_eq!(run(&[0x87, 0xC0]), (0x9ABC_DEF0, 5));
 }

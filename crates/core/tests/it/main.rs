@@ -14,6 +14,7 @@ mod branch;
 mod breakpoint;
 mod cases;
 mod condition;
+mod disasm;
 mod exchange;
 mod facts;
 mod far;

@@ -9,55 +9,53 @@ use crate::differences::{is_known, spelling};
 
 /// How two decoders see the same bytes.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Difference {
-    pub bits: u8,
-    pub iced: Seen,
-    pub ours: Seen,
+pub(crate) struct Difference {
+    pub(crate) bits: u8,
+    pub(crate) iced: Seen,
+    pub(crate) ours: Seen,
 }
 
 /// What a decoder makes of bytes: length and name, unless they are undefined.
-pub type Seen = Option<(usize, String)>;
+pub(crate) type Seen = Option<(usize, String)>;
 
 /// A modern Intel processor with whatever any processor has, as iced sees the world.
-pub fn profile() -> Profile {
+pub(crate) fn profile() -> Profile {
     // LOCK MOV CR0 is MOV CR8 for AMD alone.
     let features = Features::all().difference(Features::CR8_LEGACY);
     Profile { features, ..Profile::INTEL }
 }
 
 /// The longest instruction.
-pub const LONGEST: usize = 15;
+pub(crate) const LONGEST: usize = 15;
 
 /// Comparisons of one space of bytes.
-pub struct Comparison {
+pub(crate) struct Comparison {
     profile: Profile,
-    pub checked: u64,
+    pub(crate) checked: u64,
     failed: BTreeMap<Difference, (u64, [u8; LONGEST])>,
     /// Every encoding that was met.
-    pub codes: HashSet<Code>,
+    pub(crate) codes: HashSet<Code>,
 }
 
 impl Comparison {
-    pub fn new() -> Comparison {
+    pub(crate) fn new() -> Comparison {
         let (failed, codes) = (BTreeMap::new(), HashSet::new());
         Comparison { profile: profile(), checked: 0, failed, codes }
     }
 
     /// Joins the results of another one.
-    pub fn add(&mut self, other: Comparison) {
+    pub(crate) fn add(&mut self, other: Comparison) {
         self.checked += other.checked;
         self.failed.extend(other.failed);
         self.codes.extend(other.codes);
     }
 
     /// Compares what the decoders make of the instruction that `bytes` begin with.
-    pub fn check(&mut self, size: CodeSize, bytes: &[u8; LONGEST]) {
+    pub(crate) fn check(&mut self, size: CodeSize, bytes: &[u8; LONGEST]) {
         self.checked += 1;
         let mut decoder = Decoder::with_ip(u32::from(size.bits()), bytes, 0, DecoderOptions::MPX);
         let theirs = decoder.decode();
-        if self.codes.insert(theirs.code()) {
-            // The set grows a few thousand times; the rest is a look-up.
-        }
+        self.codes.insert(theirs.code());
         let ours = decode_one(bytes, size, &self.profile, Segmentation::Protected)
             .ok()
             .filter(|ours| !ours.is_undefined());
@@ -83,7 +81,7 @@ impl Comparison {
     }
 
     /// Panics with a report if any comparison failed.
-    pub fn assert_equal(&self) {
+    pub(crate) fn assert_equal(&self) {
         for (Difference { bits, iced, ours }, (count, bytes)) in self.failed.iter().take(40) {
             println!("{bits}-bit {bytes:02x?}: iced {iced:?}, ours {ours:?} ({count} times)");
         }

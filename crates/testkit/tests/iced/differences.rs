@@ -8,7 +8,7 @@ use iced_x86::Mnemonic;
 use crate::compare::{Difference, Seen};
 
 /// Our spelling of iced's name.
-pub fn spelling(theirs: Mnemonic) -> &'static str {
+pub(crate) fn spelling(theirs: Mnemonic) -> &'static str {
     static NAMES: LazyLock<HashMap<Mnemonic, String>> =
         LazyLock::new(|| Mnemonic::values().map(|name| (name, spell(name))).collect());
     &NAMES[&theirs]
@@ -33,7 +33,7 @@ fn spell(theirs: Mnemonic) -> String {
 }
 
 /// VIA's PadLock, which neither manual has.
-pub fn is_via(name: Mnemonic) -> bool {
+pub(crate) fn is_via(name: Mnemonic) -> bool {
     matches!(
         name,
         Mnemonic::Montmul
@@ -55,7 +55,7 @@ pub fn is_via(name: Mnemonic) -> bool {
 }
 
 /// Is this difference explained by the manual?
-pub fn is_known(difference: &Difference) -> bool {
+pub(crate) fn is_known(difference: &Difference) -> bool {
     let Difference { bits, iced, ours } = difference;
     let name = |seen: &Seen| seen.as_ref().map_or(String::new(), |(_, name)| name.clone());
     let (iced, ours) = (name(iced), name(ours));
@@ -65,6 +65,8 @@ pub fn is_known(difference: &Difference) -> bool {
         ("", "URDMSR" | "UWRMSR" | "RDMSR" | "WRMSRNS" | "RMPREAD") => *bits == 64,
         // SDM vol. 2B, "PREFETCHh": PREFETCHIT0 and 1 are NOPs outside 64-bit code.
         ("Prefetchit0_m8" | "Prefetchit1_m8", "NOP") => *bits != 64,
+        // Measured: F3 41 90 exchanges R8 with RAX; PAUSE has no REX.B.
+        ("Pause", "XCHG") => *bits == 64,
         // APM vol. 3, "PREFETCHlevel": reserved types are aliases that may not prefetch.
         (iced, "NOP") if iced.starts_with("Prefetchreserved") => true,
         // 0F A6 and 0F A7 are VIA's.

@@ -5,7 +5,7 @@ use realmode::CodeSize;
 use crate::compare::LONGEST;
 
 /// What is done with bytes.
-pub type Check<'c> = &'c mut dyn FnMut(&[u8; LONGEST]);
+pub(crate) type Check<'c> = &'c mut dyn FnMut(&[u8; LONGEST]);
 
 /// Bytes that follow whatever is enumerated: SIB, displacement, immediates. A fixed sequence.
 struct Tail(u64);
@@ -45,7 +45,7 @@ fn each_modrm(
 }
 
 /// ModRM bytes that reach every digit and every form of address.
-pub fn few_modrm() -> impl Iterator<Item = u8> + Clone {
+pub(crate) fn few_modrm() -> impl Iterator<Item = u8> + Clone {
     let forms = [0x00, 0x04, 0x05, 0x06, 0x42, 0x44, 0x83, 0x84, 0xC0, 0xC3, 0xC6];
     (0..8u8).flat_map(move |digit| forms.map(|form| form | digit << 3))
 }
@@ -89,7 +89,7 @@ const REX_PREFIXES: [&[u8]; 11] = [
 ];
 
 /// The one-byte, 0F, 0F 38 and 0F 3A maps behind several prefixes.
-pub fn legacy(size: CodeSize, modrms: impl Iterator<Item = u8> + Clone, check: Check<'_>) {
+pub(crate) fn legacy<M: Iterator<Item = u8> + Clone>(size: CodeSize, modrms: &M, check: Check<'_>) {
     const MAPS: [&[u8]; 4] = [&[], &[0x0F], &[0x0F, 0x38], &[0x0F, 0x3A]];
     let rex: &[&[u8]] = if size == CodeSize::Bits64 { &REX_PREFIXES } else { &[] };
     let mut tail = Tail::new();
@@ -108,12 +108,12 @@ pub fn legacy(size: CodeSize, modrms: impl Iterator<Item = u8> + Clone, check: C
 }
 
 /// VEX: every map, W, L and pp; vvvv is 1111b or not.
-pub fn vex(check: Check<'_>) {
+pub(crate) fn vex(check: Check<'_>) {
     three_bytes(0xC4, &[1, 2, 3, 7], &[0x78, 0x48, 0x08], check);
 }
 
 /// XOP, likewise.
-pub fn xop(check: Check<'_>) {
+pub(crate) fn xop(check: Check<'_>) {
     three_bytes(0x8F, &[8, 9, 10], &[0x78, 0x48], check);
 }
 
@@ -134,7 +134,7 @@ fn three_bytes(lead: u8, maps: &[u8], vvvv: &[u8], check: Check<'_>) {
 
 /// EVEX: every map, W and pp; zeroing, L'L, b, V' and the mask each alone and the usual ones
 /// together; vvvv is 1111b or not.
-pub fn evex(check: Check<'_>) {
+pub(crate) fn evex(check: Check<'_>) {
     const THIRD: [u8; 15] =
         [0x08, 0x28, 0x48, 0x68, 0x18, 0x38, 0x58, 0x78, 0x09, 0x29, 0x49, 0x89, 0xC9, 0x00, 0xDA];
     let mut tail = Tail::new();

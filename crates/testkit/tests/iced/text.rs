@@ -29,7 +29,7 @@ fn operands_are_the_same_in_64_bit_code() {
 fn compare(size: CodeSize) {
     let mut texts =
         Texts { profile: profile(), formatter: formatter(), seen: 0, failed: Vec::new() };
-    spaces::legacy(size, spaces::few_modrm(), &mut |bytes| texts.check(size, bytes));
+    spaces::legacy(size, &spaces::few_modrm(), &mut |bytes| texts.check(size, bytes));
     spaces::vex(&mut |bytes| texts.check(size, bytes));
     spaces::xop(&mut |bytes| texts.check(size, bytes));
     spaces::evex(&mut |bytes| texts.check(size, bytes));
@@ -49,7 +49,7 @@ struct Texts {
 impl Texts {
     fn check(&mut self, size: CodeSize, bytes: &[u8; LONGEST]) {
         self.seen += 1;
-        if self.seen % EVERY != 0 {
+        if !self.seen.is_multiple_of(EVERY) {
             return;
         }
         let options = DecoderOptions::MPX;
