@@ -17,6 +17,10 @@ fn main() -> ExitCode {
     let result = match arguments.split_first() {
         Some((command, rest)) if command == "random-steps" => random_steps::main(rest),
         Some((command, [])) if command == "tidy" => tidy::main(),
+        Some((help, _)) if help == "--help" || help == "help" => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
         _ => Err(USAGE.into()),
     };
     match result {
