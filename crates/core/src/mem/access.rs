@@ -20,6 +20,9 @@ use crate::width::Width;
 /// The most bytes of one operand that may lie in a device.
 const MMIO_OPERAND: usize = 512;
 
+/// A logical address: the number of a segment register, and an offset.
+pub(crate) type Logical = (u8, u64);
+
 /// What a part of an operand is.
 #[derive(Clone, Copy)]
 enum Place<'m> {
@@ -146,7 +149,29 @@ impl<'m> Machine<'_, 'm> {
         self.modify_slow(op, offset, change)
     }
 
+    /// Copies a value from memory to memory.
+    #[inline(always)]
+    pub(crate) fn transfer<W: Width>(&mut self, from: Logical, to: Logical) -> Step {
+        if self.road == Road::Careful {
+            return self.transfer_carefully::<W>(from, to);
+        }
+        // Plain memory: a load that a failing store makes void has changed nothing.
+        let value = self.load_at::<W>(from.0, from.1)?;
+        self.store_at(to.0, to.1, value)
+    }
+
     // The slow halves take and return registers only, so that the hot ones need no stack frame.
+
+    /// Both operands are prepared before either is touched, so that a device is not read for a
+    /// store that faults.
+    #[cold]
+    #[inline(never)]
+    fn transfer_carefully<W: Width>(&mut self, from: Logical, to: Logical) -> Step {
+        let from = self.prepare(from.0, from.1, W::BYTES, Access::Read)?;
+        let to = self.prepare(to.0, to.1, W::BYTES, Access::Write)?;
+        let value = self.read_value(&from)?;
+        self.write_value(&to, W::from_u64(value))
+    }
 
     #[cold]
     #[inline(never)]
