@@ -232,7 +232,8 @@ impl Observer for Accesses {
 #[test]
 fn an_observer_sees_a_locked_update_as_a_read_and_a_write() {
     // lock inc word [2002]; lock cmpxchg16b [2010], which differs and is stored unchanged.
-    let codes: [(&[u8], u64, Vec<u8>, Vec<u8>); 2] = [
+    type Update = (&'static [u8], u64, Vec<u8>, Vec<u8>);
+    let codes: [Update; 2] = [
         (&[0xF0, 0x66, 0xFF, 0x04, 0x25, 2, 0x20, 0, 0], 0x2002, vec![0xFF, 0], vec![0, 1]),
         (&[0xF0, 0x48, 0x0F, 0xC7, 0x0C, 0x25, 0x10, 0x20, 0, 0], 0x2010, vec![5; 16], vec![5; 16]),
     ];
