@@ -77,6 +77,12 @@ impl Flags {
         Flags::of_carries(result, W::from_u64(!a & b | (!a | b) & r))
     }
 
+    /// After a comparison of `a` with `b`: of `a - b`, which goes nowhere.
+    #[inline(always)]
+    pub(crate) fn compare<W: Width>(a: W, b: W) -> Flags {
+        Flags::sub(a, b, W::from_u64(a.to_u64().wrapping_sub(b.to_u64())))
+    }
+
     /// These flags with CF taken from `old`: INC and DEC.
     #[inline(always)]
     pub(crate) fn keep_cf(self, old: Flags) -> Flags {

@@ -110,8 +110,6 @@ pub(crate) struct Machine<'r, 'm> {
     pub(crate) stepping: bool,
     /// DR6's bits of the data and port breakpoints that the current instruction met.
     pub(crate) watched: u32,
-    /// CR2 of a page fault in flight.
-    pub(crate) fault_address: u64,
     /// Physical address of a fetch that found no memory.
     pub(crate) fetch_address: u64,
     pub(crate) profile: &'r Profile,

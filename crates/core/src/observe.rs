@@ -27,7 +27,7 @@ pub trait Observer {
         let _ = (cpu, bytes);
     }
 
-    /// Data was read or written. A locked update in one host operation is not reported.
+    /// Data was read or written. A locked update is a read and a write.
     fn access(&mut self, access: Access, address: Phys, bytes: &[u8]) {
         let _ = (access, address, bytes);
     }

@@ -55,7 +55,8 @@ pub enum SplitLock {
 pub struct Policy {
     /// Instructions that stop before they execute.
     pub intercepts: Intercepts,
-    /// Exceptions that stop before they are delivered: bit n for vector n.
+    /// Exceptions of instructions that stop before they are delivered: bit n for vector n. Traps
+    /// (#DB after an instruction), double faults and injected events are delivered.
     pub exceptions: u32,
     /// Locked accesses that no host operation covers.
     pub split_lock: SplitLock,

@@ -268,7 +268,6 @@ impl<'m> Emulator<'m> {
             no_trap: false,
             stepping: false,
             watched: 0,
-            fault_address: 0,
             fetch_address: 0,
             profile: &self.profile,
             flight: &mut self.flight,

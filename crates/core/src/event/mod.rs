@@ -69,9 +69,6 @@ impl Machine<'_, '_> {
         self.deliver_real(event.vector(), self.cpu.rip)?;
         match event {
             Event::Nmi => self.cpu.nmi_blocked = true,
-            Event::Exception(fault) if fault.vector == vector::PF => {
-                self.cpu.cr2 = self.fault_address;
-            }
             Event::Exception(fault) if fault.vector == vector::DB => self.enter_debug_handler(),
             _ => {}
         }

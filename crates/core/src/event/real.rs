@@ -2,6 +2,7 @@
 
 use crate::arch::registers::SegReg;
 use crate::arch::rflags::{AC, IF, RF, TF};
+use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Machine, Step};
@@ -9,14 +10,14 @@ use crate::mem::segment::real_segment;
 use crate::profile::Generation;
 
 impl Machine<'_, '_> {
-    /// Delivers `vector` in real mode (SDM vol. 3A, "Interrupt and Exception Handling in
+    /// Delivers vector `number` in real mode (SDM vol. 3A, "Interrupt and Exception Handling in
     /// Real-Address Mode"): the table's limit is checked first, then the three words are pushed,
     /// each at SP modulo the stack size.
-    pub(crate) fn deliver_real(&mut self, vector: u8, saved_rip: u64) -> Step {
-        let entry = u64::from(vector) * 4;
+    pub(crate) fn deliver_real(&mut self, number: u8, saved_rip: u64) -> Step {
+        let entry = u64::from(number) * 4;
         let checked = self.profile.generation >= Generation::I80286;
         if checked && entry + 3 > u64::from(self.cpu.idtr.limit) {
-            return Err(Fault::with_code(13, u16::from(vector) * 8 + 2).into());
+            return Err(Fault::with_code(vector::GP, u16::from(number) * 8 + 2).into());
         }
         let linear = self.cpu.idtr.base.wrapping_add(entry) & self.linear_mask;
         let mut bytes = [0; 4];

@@ -191,7 +191,17 @@ pub(crate) fn locked<W: Width>(
     apply: impl Fn(Flags, W) -> (W, Flags),
 ) -> Step {
     let offset = m.offset(op);
-    let operand = m.prepare(op.seg, offset, W::BYTES, Access::Write)?;
+    locked_at(m, op.seg, offset, apply)
+}
+
+/// The same in a segment.
+pub(crate) fn locked_at<W: Width>(
+    m: &mut Machine<'_, '_>,
+    seg: u8,
+    offset: u64,
+    apply: impl Fn(Flags, W) -> (W, Flags),
+) -> Step {
+    let operand = m.prepare(seg, offset, W::BYTES, Access::Write)?;
     let flags = m.flags;
     let old = m.update_locked(&operand, &mut |a| apply(flags, W::from_u64(a)).0.to_u64())?;
     m.flags = apply(flags, W::from_u64(old)).1;

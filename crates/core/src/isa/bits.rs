@@ -125,13 +125,7 @@ fn locked_m_i<O: Bit>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 fn locked_m_r<O: Bit>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     fn go<O: Bit, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         let (offset, index) = reach::<W>(m, op);
-        let operand = m.prepare(op.seg, offset, W::BYTES, Access::Write)?;
-        let flags = m.flags;
-        let old = m.update_locked(&operand, &mut |a| {
-            on_bit::<O, W>(flags, W::from_u64(a), index).0.to_u64()
-        })?;
-        m.flags = on_bit::<O, W>(flags, W::from_u64(old), index).1;
-        Ok(())
+        alu::locked_at::<W>(m, op.seg, offset, |flags, a| on_bit::<O, W>(flags, a, index))
     }
     by_width!(go, O)(m, op)
 }

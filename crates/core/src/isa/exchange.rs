@@ -98,19 +98,13 @@ fn locked_xadd(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 // ---- CMPXCHG ----
 
-/// The flags of accumulator minus destination.
-fn compared<W: Width>(accumulator: W, destination: W) -> Flags {
-    let r = W::from_u64(accumulator.to_u64().wrapping_sub(destination.to_u64()));
-    Flags::sub(accumulator, destination, r)
-}
-
 /// The accumulator takes the destination where they differ; where not, not even its upper half
 /// changes.
 fn finish_compare<W: Width>(m: &mut Machine<'_, '_>, accumulator: W, destination: W) {
     if accumulator != destination {
         destination.write(&mut m.cpu.gpr, Reg::Rax as u8);
     }
-    m.flags = compared(accumulator, destination);
+    m.flags = Flags::compare(accumulator, destination);
 }
 
 fn cmpxchg_r<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
@@ -128,7 +122,7 @@ fn cmpxchg_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let mut destination = a;
     m.modify(op, |_, old| {
         destination = old;
-        (if old == a { source } else { old }, compared(a, old))
+        (if old == a { source } else { old }, Flags::compare(a, old))
     })?;
     finish_compare(m, a, destination);
     Ok(())

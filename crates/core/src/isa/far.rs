@@ -82,6 +82,15 @@ fn prepare_two<'m, A: Width, B: Width>(
     ])
 }
 
+/// Loads a far pointer from memory: LES and its kin.
+pub(crate) fn load_pointer<W: Width>(
+    m: &mut Machine<'_, '_>,
+    op: &Op,
+) -> Result<(u64, u16), Leave> {
+    let pointer = prepare_two::<W, u16>(m, op)?;
+    read_pointer(m, pointer)
+}
+
 /// Reads a far pointer.
 fn read_pointer<'m>(
     m: &mut Machine<'_, 'm>,
@@ -99,8 +108,7 @@ fn jmp_i<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 fn jmp_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_real(m)?;
-    let pointer = prepare_two::<W, u16>(m, op)?;
-    let (offset, selector) = read_pointer(m, pointer)?;
+    let (offset, selector) = load_pointer::<W>(m, op)?;
     jump(m, selector, offset)
 }
 

@@ -1,8 +1,8 @@
 //! Loads and stores of segment registers: MOV Sreg, LDS, LES, LSS, LFS, LGS.
 
 use crate::arch::registers::SegReg;
-use crate::bus::Access;
 use crate::fault::Fault;
+use crate::isa::far;
 use crate::isa::operand::Operand::{Evw, Ew, Gv, Mp, Sw};
 use crate::isa::row::{Exec, Modes, Row, one, sized, two};
 use crate::machine::{Leave, Machine, Step};
@@ -70,15 +70,10 @@ fn load(m: &mut Machine<'_, '_>, reg: SegReg, selector: u16) -> Step {
     Ok(())
 }
 
-/// LES and its kin: the offset and the selector are two operands, each checked and wrapped.
+/// LES and its kin.
 fn far_pointer<const SEG: u8, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let reg = seg(SEG)?;
-    let at = m.offset(op);
-    let next = at.wrapping_add(W::BYTES as u64) & (u64::MAX >> op.address_shift);
-    let offset = m.prepare(op.seg, at, W::BYTES, Access::Read)?;
-    let selector = m.prepare(op.seg, next, 2, Access::Read)?;
-    let offset = m.read_value(&offset)?;
-    let selector = m.read_value(&selector)? as u16;
+    let (offset, selector) = far::load_pointer::<W>(m, op)?;
     m.load_segment(reg, selector)?;
     W::from_u64(offset).write(&mut m.cpu.gpr, op.reg);
     Ok(())

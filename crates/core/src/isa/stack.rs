@@ -5,7 +5,7 @@ use crate::arch::rflags::{ARITH, IF, IOPL, RF, VIF, VIP, VM};
 use crate::bus::Access;
 use crate::isa::operand::Operand::{self, Cs, Ds, Es, Ev, Fs, Gs, Ib, Ibs, Iw, Iz, Ss, Zv};
 use crate::isa::row::{Exec, Modes, Row, Size64, one, sized, two};
-use crate::machine::{Leave, Machine, Road, Step};
+use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::{Generation, Vendor};
 use crate::stop::UnimplementedReason;
@@ -39,22 +39,9 @@ fn push_i<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     m.push(W::from_u64(op.imm))
 }
 
-/// Copies a value between two places. On the careful road both are prepared before either is
-/// touched, so that a device is not read for an instruction that then faults.
-fn transfer<W: Width>(m: &mut Machine<'_, '_>, from: (u8, u64), to: (u8, u64)) -> Step {
-    if m.road == Road::Block {
-        let value = m.load_at::<W>(from.0, from.1)?;
-        return m.store_at(to.0, to.1, value);
-    }
-    let source = m.prepare(from.0, from.1, W::BYTES, Access::Read)?;
-    let target = m.prepare(to.0, to.1, W::BYTES, Access::Write)?;
-    let value = m.read_value(&source)?;
-    m.write_value(&target, W::from_u64(value))
-}
-
 fn push_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let sp = m.stack_offset(-(W::BYTES as i64));
-    transfer::<W>(m, (op.seg, m.offset(op)), (SS, sp))?;
+    m.transfer::<W>((op.seg, m.offset(op)), (SS, sp))?;
     m.set_stack_offset(sp);
     Ok(())
 }
@@ -65,7 +52,7 @@ fn pop_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let from = m.stack_offset(0);
     m.set_stack_offset(m.stack_offset(W::BYTES as i64));
     let to = m.offset(op);
-    let result = transfer::<W>(m, (SS, from), (op.seg, to));
+    let result = m.transfer::<W>((SS, from), (op.seg, to));
     // A 286 whose store faults keeps the increment; every other processor takes it back.
     let kept = m.profile.generation == Generation::I80286 && matches!(result, Err(Leave::Fault(_)));
     if result.is_err() && !kept {

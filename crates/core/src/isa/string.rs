@@ -7,6 +7,7 @@ use crate::isa::operand::Operand::{Al, Rax, Xb, Xv, Yb, Yv};
 use crate::isa::repeat::{Condition, Different, Equal, StringOp, StringOperand, once, repeat};
 use crate::isa::row::{Exec, Row, one};
 use crate::machine::{Leave, Machine, Road, Step};
+use crate::mem::access::Logical;
 use crate::mem::stretch::{Stretch, Stride};
 use crate::op::{Handler, Op};
 use crate::width::Width;
@@ -32,13 +33,7 @@ impl StringOp for Movs {
         let stride = m.stride(op, W::BYTES);
         let from = m.string_register(Reg::Rsi, stride);
         let to = m.string_register(Reg::Rdi, stride);
-        if m.road == Road::Block {
-            // Plain memory: a load that a failing store makes void has changed nothing.
-            let value = m.load_at::<W>(op.seg, from)?;
-            m.store_at(ES, to, value)?;
-        } else {
-            move_carefully::<W>(m, (op.seg, from), (ES, to))?;
-        }
+        m.transfer::<W>((op.seg, from), (ES, to))?;
         m.advance(Reg::Rsi, stride, 1);
         m.advance(Reg::Rdi, stride, 1);
         Ok(())
@@ -77,7 +72,7 @@ impl StringOp for Cmps {
         } else {
             load_both_carefully::<W>(m, first, second)?
         };
-        m.flags = compare(a, b);
+        m.flags = Flags::compare(a, b);
         m.advance(Reg::Rsi, stride, 1);
         m.advance(Reg::Rdi, stride, 1);
         Ok(())
@@ -98,7 +93,7 @@ impl StringOp for Cmps {
             at = at.wrapping_add_signed(stride.step as isize);
             other = other.wrapping_add_signed(stride.step as isize);
         };
-        m.flags = compare(a, b);
+        m.flags = Flags::compare(a, b);
         m.advance(Reg::Rsi, stride, n);
         m.advance(Reg::Rdi, stride, n);
         n
@@ -164,7 +159,7 @@ impl StringOp for Scas {
     fn element<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         let stride = m.stride(op, W::BYTES);
         let value = m.load_at::<W>(ES, m.string_register(Reg::Rdi, stride))?;
-        m.flags = compare(W::read(&m.cpu.gpr, ACCUMULATOR), value);
+        m.flags = Flags::compare(W::read(&m.cpu.gpr, ACCUMULATOR), value);
         m.advance(Reg::Rdi, stride, 1);
         Ok(())
     }
@@ -183,16 +178,10 @@ impl StringOp for Scas {
             }
             at = at.wrapping_add_signed(stride.step as isize);
         };
-        m.flags = compare(wanted, value);
+        m.flags = Flags::compare(wanted, value);
         m.advance(Reg::Rdi, stride, n);
         n
     }
-}
-
-/// The flags of CMP.
-#[inline(always)]
-fn compare<W: Width>(a: W, b: W) -> Flags {
-    Flags::sub(a, b, W::from_u64(a.to_u64().wrapping_sub(b.to_u64())))
 }
 
 fn source<'m, W: Width>(m: &mut Machine<'_, 'm>, op: &Op, stride: Stride) -> Option<Stretch<'m>> {
@@ -217,26 +206,12 @@ fn copy_down<W: Width>(to: &Stretch<'_>, from: &Stretch<'_>, n: u64) {
     }
 }
 
-/// Memory in a segment: segment and offset.
-type Far = (u8, u64);
-
-/// Both operands are prepared before either is touched, so that a device is not read for a
-/// store that faults.
-#[cold]
-#[inline(never)]
-fn move_carefully<W: Width>(m: &mut Machine<'_, '_>, from: Far, to: Far) -> Step {
-    let from = m.prepare(from.0, from.1, W::BYTES, Access::Read)?;
-    let to = m.prepare(to.0, to.1, W::BYTES, Access::Write)?;
-    let value = m.read_value(&from)?;
-    m.write_value(&to, W::from_u64(value))
-}
-
 #[cold]
 #[inline(never)]
 fn load_both_carefully<W: Width>(
     m: &mut Machine<'_, '_>,
-    first: Far,
-    second: Far,
+    first: Logical,
+    second: Logical,
 ) -> Result<(W, W), Leave> {
     let second = m.prepare(second.0, second.1, W::BYTES, Access::Read)?;
     let first = m.prepare(first.0, first.1, W::BYTES, Access::Read)?;

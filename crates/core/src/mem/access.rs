@@ -20,6 +20,9 @@ use crate::width::Width;
 /// The most bytes of one operand that may lie in a device.
 const MMIO_OPERAND: usize = 512;
 
+/// A logical address: the number of a segment register, and an offset.
+pub(crate) type Logical = (u8, u64);
+
 /// What a part of an operand is.
 #[derive(Clone, Copy)]
 enum Place<'m> {
@@ -146,7 +149,29 @@ impl<'m> Machine<'_, 'm> {
         self.modify_slow(op, offset, change)
     }
 
+    /// Copies a value from memory to memory.
+    #[inline(always)]
+    pub(crate) fn transfer<W: Width>(&mut self, from: Logical, to: Logical) -> Step {
+        if self.road == Road::Careful {
+            return self.transfer_carefully::<W>(from, to);
+        }
+        // Plain memory: a load that a failing store makes void has changed nothing.
+        let value = self.load_at::<W>(from.0, from.1)?;
+        self.store_at(to.0, to.1, value)
+    }
+
     // The slow halves take and return registers only, so that the hot ones need no stack frame.
+
+    /// Both operands are prepared before either is touched, so that a device is not read for a
+    /// store that faults.
+    #[cold]
+    #[inline(never)]
+    fn transfer_carefully<W: Width>(&mut self, from: Logical, to: Logical) -> Step {
+        let from = self.prepare(from.0, from.1, W::BYTES, Access::Read)?;
+        let to = self.prepare(to.0, to.1, W::BYTES, Access::Write)?;
+        let value = self.read_value(&from)?;
+        self.write_value(&to, W::from_u64(value))
+    }
 
     #[cold]
     #[inline(never)]
@@ -377,7 +402,10 @@ impl<'m> Machine<'_, 'm> {
             }
             Place::Mmio => self.read_mmio(phys, rest)?,
         }
-        if let Some(observer) = &mut self.observer {
+        // The second part of most operands is empty.
+        if let Some(observer) = &mut self.observer
+            && !bytes.is_empty()
+        {
             observer.access(Access::Read, Phys(part.phys), bytes);
         }
         Ok(())
@@ -528,14 +556,16 @@ impl<'m> Machine<'_, 'm> {
         change: &mut dyn FnMut(u64) -> u64,
     ) -> Result<u64, Leave> {
         let size = operand.parts[0].len + operand.parts[1].len;
-        self.watch_data(operand.parts[0].linear, size, Access::Write);
         match operand.is_one_host_page() {
             Some((page, within, slot)) if page.is_atomic(within, size) => {
                 let page = *page;
-                if self.road == Road::Careful {
-                    self.attention |= self.code_map.note_store(slot, lines_of(within, size));
+                self.note_locked(&operand.parts[0], slot);
+                let old = exchange_loop(&page, within, size, change);
+                if self.observer.is_some() {
+                    let new = change(old).to_le_bytes();
+                    self.show_locked(&operand.parts[0], &old.to_le_bytes(), &new);
                 }
-                Ok(exchange_loop(&page, within, size, change))
+                Ok(old)
             }
             Some(_) => self.update_split(operand, size, change),
             None => self.update_plain(operand, size, change),
@@ -552,10 +582,29 @@ impl<'m> Machine<'_, 'm> {
     ) -> Option<u128> {
         let (page, within, slot) = operand.is_one_host_page()?;
         let page = *page;
+        self.note_locked(&operand.parts[0], slot);
+        let seen = page.compare_exchange_16(within, old, new)?;
+        let kept = if seen == old { new } else { seen };
+        self.show_locked(&operand.parts[0], &seen.to_le_bytes(), &kept.to_le_bytes());
+        Some(seen)
+    }
+
+    /// What any store does besides the store, for one that is a host operation.
+    fn note_locked(&mut self, part: &Part<'m>, slot: u16) {
+        self.watch_data(part.linear, part.len, Access::Write);
         if self.road == Road::Careful {
-            self.attention |= self.code_map.note_store(slot, lines_of(within, 16));
+            let lines = lines_of(part.phys as usize % PAGE_SIZE, part.len);
+            self.attention |= self.code_map.note_store(slot, lines);
         }
-        page.compare_exchange_16(within, old, new)
+    }
+
+    /// Shows the observer a locked update of one part.
+    fn show_locked(&mut self, part: &Part<'m>, old: &[u8], new: &[u8]) {
+        if let Some(observer) = &mut self.observer {
+            let len = part.len.min(old.len()).min(new.len());
+            observer.access(Access::Read, Phys(part.phys), &old[..len]);
+            observer.access(Access::Write, Phys(part.phys), &new[..len]);
+        }
     }
 
     /// A locked operand that no host operation covers: the VMM's policy decides.

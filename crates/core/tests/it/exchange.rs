@@ -1,6 +1,6 @@
 //! Tests of `isa/exchange.rs`.
 
-use crate::guest::{DEVICE, Guest, Seen};
+use crate::guest::{CODE, DEVICE, Guest, Seen};
 use crate::native::{State, compare, long_guest};
 use realmode::arch::rflags::{AF, ARITH, CF, PF, SF, ZF};
 use realmode::*;
@@ -217,5 +217,41 @@ fn xadd_in_memory_loads_the_register_after_the_store() {
         guest.step();
         assert_eq!((guest.reg(Reg::Rax), guest.word(0x2000)), (1, 0));
         assert_eq!(guest.flags(), CF | ZF | AF | PF);
+    }
+}
+
+/// The accesses of one instruction.
+#[derive(Default)]
+struct Accesses(Vec<(Access, u64, Vec<u8>)>);
+
+impl Observer for Accesses {
+    fn access(&mut self, access: Access, address: Phys, bytes: &[u8]) {
+        self.0.push((access, address.0, bytes.to_vec()));
+    }
+}
+
+#[test]
+fn an_observer_sees_a_locked_update_as_a_read_and_a_write() {
+    // lock inc word [2002]; lock cmpxchg16b [2010], which differs and is stored unchanged.
+    type Update = (&'static [u8], u64, Vec<u8>, Vec<u8>);
+    let codes: [Update; 2] = [
+        (&[0xF0, 0x66, 0xFF, 0x04, 0x25, 2, 0x20, 0, 0], 0x2002, vec![0xFF, 0], vec![0, 1]),
+        (&[0xF0, 0x48, 0x0F, 0xC7, 0x0C, 0x25, 0x10, 0x20, 0, 0], 0x2010, vec![5; 16], vec![5; 16]),
+    ];
+    for (code, at, old, new) in codes {
+        let mut guest = long_guest(&Profile::INTEL);
+        guest.poke(CODE, code);
+        guest.poke(at, &old);
+        // DR0 watches the last bytes of the operand for writes.
+        guest.cpu.dr[0] = (at + old.len() as u64 - 1) & !1;
+        guest.cpu.dr7 |= 1 | 5 << 16;
+        let mut seen = Accesses::default();
+        let mut emulator = Emulator::new(&guest.profile, &mut []);
+        emulator.run_observed(&mut guest.cpu, &mut guest.bus, 1, &mut seen).unwrap();
+        // The delivery of #DB follows.
+        let update = [(Access::Read, at, old), (Access::Write, at, new)];
+        assert_eq!(seen.0[..2], update, "{code:02X?}");
+        assert!(seen.0.iter().all(|(_, _, bytes)| !bytes.is_empty()), "{code:02X?}");
+        assert_eq!(guest.cpu.dr6 & 0xF, 1, "{code:02X?}");
     }
 }

@@ -394,3 +394,14 @@ fn d13_a_segment_prefix_does_not_change_the_fault_in_64_bit_code() {
         assert_eq!(guest.run(1), Stop::Exception(fault), "{code:x?}");
     }
 }
+
+#[test]
+fn an_injected_page_fault_keeps_the_cr2_it_came_with() {
+    let mut guest = Guest::new(&[0xF4]);
+    guest.cpu.cr2 = 0x1234_5678;
+    let fault = Fault::with_code(arch::vector::PF, 2);
+    guest.cpu.pending.event = Some(Event::Exception(fault));
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 0), Ok(Stop::Budget));
+    assert_eq!((guest.cpu.rip, guest.cpu.cr2), (0x400 + 14, 0x1234_5678));
+}
