@@ -247,6 +247,8 @@ impl<'m> Emulator<'m> {
     ) -> Result<Stop, Error> {
         self.check(cpu)?;
         wrap_ip(cpu, &self.profile);
+        // The VMM may have moved the gate since the last run, or brought another Cpu.
+        self.tlb.follow_gate(cpu.a20);
         let flags = Flags::from_rflags(cpu.rflags);
         let machine = Machine {
             cpu,

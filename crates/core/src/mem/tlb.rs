@@ -28,6 +28,8 @@ pub(crate) struct Entry<'m> {
 /// The table.
 pub(crate) struct Tlb<'m> {
     entries: [Entry<'m>; ENTRIES],
+    /// The state of the A20 gate that the entries were made with.
+    a20: bool,
 }
 
 impl<'m> Tlb<'m> {
@@ -39,7 +41,7 @@ impl<'m> Tlb<'m> {
             phys: Phys(0),
             slot: 0,
         };
-        Tlb { entries: [empty; ENTRIES] }
+        Tlb { entries: [empty; ENTRIES], a20: true }
     }
 
     /// The only entry that can hold `linear`.
@@ -68,6 +70,17 @@ impl<'m> Tlb<'m> {
             entry.read = INVALID;
             entry.write = INVALID;
         }
+    }
+
+    /// Forgets everything if the A20 gate is not as it was, whoever moved it. Returns whether it
+    /// has moved.
+    pub(crate) fn follow_gate(&mut self, open: bool) -> bool {
+        let moved = self.a20 != open;
+        if moved {
+            self.a20 = open;
+            self.flush();
+        }
+        moved
     }
 
     /// Forgets the page of one linear address.

@@ -70,12 +70,9 @@ impl Runner<'_, '_> {
             self.m.tlb.withdraw(start, len);
             self.m.epoch_stale = true;
         }
-        if let Some(open) = control.a20.take()
-            && self.m.cpu.a20 != open
-        {
+        if let Some(open) = control.a20.take() {
             self.m.cpu.a20 = open;
-            self.m.tlb.flush();
-            self.m.epoch_stale = true;
+            self.m.epoch_stale |= self.m.tlb.follow_gate(open);
         }
         if let Some(asserted) = control.interrupt.take() {
             self.m.cpu.pending.interrupt = asserted;

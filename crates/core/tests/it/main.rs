@@ -5,6 +5,7 @@
 mod native;
 
 mod guest;
+mod hostile;
 
 mod alu;
 mod bcd;
