@@ -58,3 +58,41 @@ fn a_gate_that_the_host_moves_between_runs_moves_what_is_cached() {
     assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Budget));
     assert_eq!(guest.reg(Reg::Rax), 0x22);
 }
+
+#[test]
+fn a_gate_that_closes_in_mid_instruction_is_closed_for_the_next_one() {
+    // movsb from the device to FFFF:10; mov al, es:[10h]
+    let mut guest = Guest::new(&[0xA4, 0x26, 0xA0, 0x10, 0]).with(Reg::Rdi, 0x10);
+    guest.cpu.seg[SegReg::Ds as usize] = Segment::real((DEVICE >> 4) as u16);
+    guest.cpu.seg[SegReg::Es as usize] = Segment::real(0xFFFF);
+    guest.poke(0, &[0x22]);
+    let mut bus = Odd::new(&mut guest.bus, |_, control| {
+        control.a20(false);
+        Reply::Pending
+    });
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut guest.cpu, &mut bus, 2), Ok(Stop::Mmio(_))));
+    emulator.reply(0x33).unwrap();
+    assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 2), Ok(Stop::Budget));
+    assert_eq!((guest.reg(Reg::Rax), guest.peek(0x10_0000, 1)), (0x22, vec![0x33]));
+}
+
+// ---- records and processors from outside ----
+
+#[test]
+fn a_page_that_only_a_foreign_record_names_is_not_kept() {
+    // The record says that linear page 3000, which the next load reads, is physical page 5000.
+    let mut guest = Guest::new(&[0xA4, 0x26, 0xA0, 0, 0x30]).with(Reg::Rdi, 0x3000);
+    guest.cpu.seg[SegReg::Ds as usize] = Segment::real((DEVICE >> 4) as u16);
+    guest.poke(0x3000, &[0x22]);
+    guest.bus.pending = true;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut guest.cpu, &mut guest.bus, 2), Ok(Stop::Mmio(_))));
+    let mut record = emulator.in_flight().unwrap().clone();
+    let span = record.spans.iter_mut().find(|span| span.linear == Linear(0x3000)).unwrap();
+    span.phys = Phys(0x5000);
+    emulator.restore_in_flight(&record).unwrap();
+    emulator.reply(0x33).unwrap();
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 2), Ok(Stop::Budget));
+    assert_eq!((guest.reg(Reg::Rax), guest.peek(0x5000, 1)), (0x22, vec![0x33]));
+}
