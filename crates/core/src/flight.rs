@@ -8,6 +8,7 @@
 use crate::bus::{Linear, Phys};
 use crate::error::Error;
 use crate::fault::Event;
+use crate::mem::host::PAGE_SIZE;
 use crate::stop::{Direction, Request};
 
 /// The version of the record; another version is refused.
@@ -97,6 +98,10 @@ impl InFlight {
         if usize::from(self.span_count) > SPANS {
             return damaged("span_count");
         }
+        let pages = self.spans.iter().take(usize::from(self.span_count));
+        if pages.clone().any(|span| (span.linear.0 | span.phys.0) % PAGE_SIZE as u64 != 0) {
+            return damaged("spans");
+        }
         if usize::from(self.read_count) > READ_CAPACITY {
             return damaged("read_count");
         }
@@ -148,6 +153,13 @@ impl Flight {
             write_cursor: 0,
             overflowed: false,
         }
+    }
+
+    /// Takes a record that was saved.
+    pub(crate) fn hold(&mut self, record: InFlight) {
+        self.record = record;
+        self.is_held = true;
+        self.overflowed = false;
     }
 
     /// Begins the record of a new instruction.

@@ -121,8 +121,7 @@ impl<'m> Emulator<'m> {
     /// If the record is of another version or contradicts itself; nothing is changed then.
     pub fn restore_in_flight(&mut self, record: &InFlight) -> Result<(), Error> {
         record.check()?;
-        self.flight.record = record.clone();
-        self.flight.is_held = true;
+        self.flight.hold(record.clone());
         Ok(())
     }
 

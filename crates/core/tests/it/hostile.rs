@@ -79,6 +79,31 @@ fn a_gate_that_closes_in_mid_instruction_is_closed_for_the_next_one() {
 
 // ---- records and processors from outside ----
 
+/// A store to the device that waits, and its record.
+fn store_in_flight() -> (Guest, InFlight) {
+    // mov [0], al
+    let mut guest = Guest::new(&[0xA2, 0, 0]);
+    guest.cpu.seg[SegReg::Ds as usize] = Segment::real((DEVICE >> 4) as u16);
+    guest.bus.pending = true;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Mmio(_))));
+    let record = emulator.in_flight().unwrap().clone();
+    (guest, record)
+}
+
+#[test]
+fn a_record_with_a_page_that_is_none_is_refused() {
+    let damages: [fn(&mut Span); 3] =
+        [|span| span.linear.0 += 1, |span| span.phys.0 += 0x123, |span| span.phys.0 = u64::MAX];
+    for damage in damages {
+        let (guest, mut record) = store_in_flight();
+        damage(&mut record.spans[0]);
+        let mut emulator = Emulator::new(&guest.profile, &mut []);
+        let damaged = Error::InFlightDamaged { what: "spans" };
+        assert_eq!(emulator.restore_in_flight(&record), Err(damaged));
+    }
+}
+
 #[test]
 fn a_page_that_only_a_foreign_record_names_is_not_kept() {
     // The record says that linear page 3000, which the next load reads, is physical page 5000.
