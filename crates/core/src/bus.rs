@@ -84,6 +84,7 @@ pub struct Control {
     pub(crate) interrupt: Option<bool>,
     pub(crate) nmi: bool,
     pub(crate) a20: Option<bool>,
+    pub(crate) stored: bool,
     /// Instructions completed so far, this run included.
     pub(crate) retired: u64,
 }
@@ -116,6 +117,13 @@ impl Control {
         self.nmi = true;
     }
 
+    /// The device has stored into guest memory, as a disk controller does: code there is compared
+    /// with what was decoded before it runs again. Without it the guest may see old code until
+    /// the next event, serialising instruction or `run`.
+    pub fn stored(&mut self) {
+        self.stored = true;
+    }
+
     /// Opens or closes the A20 gate.
     pub fn a20(&mut self, open: bool) {
         self.a20 = Some(open);
@@ -132,6 +140,7 @@ impl Control {
             | self.interrupt.is_some()
             | self.nmi
             | self.a20.is_some()
+            | self.stored
     }
 }
 

@@ -77,6 +77,7 @@ impl Runner<'_, '_> {
         if let Some(asserted) = control.interrupt.take() {
             self.m.cpu.pending.interrupt = asserted;
         }
+        self.m.epoch_stale |= core::mem::take(&mut control.stored);
         self.m.cpu.pending.nmi |= core::mem::take(&mut control.nmi);
         core::mem::take(&mut control.stop)
     }

@@ -77,6 +77,32 @@ fn a_gate_that_closes_in_mid_instruction_is_closed_for_the_next_one() {
     assert_eq!((guest.reg(Reg::Rax), guest.peek(0x10_0000, 1)), (0x22, vec![0x33]));
 }
 
+// ---- devices ----
+
+#[test]
+fn code_that_a_device_stores_is_seen_by_the_next_instruction() {
+    // call 1080, an access to a device, call 1080; a store to the subroutine by the device
+    let accesses: [&[u8]; 3] = [&[0xE6, 0x80], &[0x8A, 0x04], &[0xF3, 0x6C]];
+    for (access, lines) in accesses.into_iter().flat_map(|access| [(access, 0), (access, 64)]) {
+        let mut code = vec![0xE8, 0x7D, 0];
+        code.extend(access);
+        code.extend([0xE8, (0x80 - code.len() - 3) as u8, 0]);
+        let mut guest = Guest::new(&code).with(Reg::Rcx, 2).with(Reg::Rdi, 0x3000);
+        guest.cpu.seg[SegReg::Ds as usize] = Segment::real((DEVICE >> 4) as u16);
+        // mov al, 11h; ret
+        guest.poke(CODE + 0x80, &[0xB0, 0x11, 0xC3]);
+        let mut bus = Odd::new(&mut guest.bus, |ram, control| {
+            control.stored();
+            ram.poke(CODE + 0x81, 0x99);
+            Reply::Ready(0)
+        });
+        let mut lines = vec![CacheLine::EMPTY; lines];
+        let mut emulator = Emulator::new(&guest.profile, &mut lines);
+        assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 7), Ok(Stop::Budget));
+        assert_eq!(guest.reg(Reg::Rax) & 0xFF, 0x99, "{access:02x?}");
+    }
+}
+
 // ---- records and processors from outside ----
 
 /// A store to the device that waits, and its record.
