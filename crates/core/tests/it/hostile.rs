@@ -103,6 +103,20 @@ fn code_that_a_device_stores_is_seen_by_the_next_instruction() {
     }
 }
 
+#[test]
+fn a_stop_asked_for_while_a_page_is_prepared_ends_a_repetition_there() {
+    for lines in [0, 64] {
+        // rep stosb from 7F00 into page 8000
+        let mut guest = Guest::new(&[0xF3, 0xAA]).with(Reg::Rcx, 0x800).with(Reg::Rdi, 0x7F00);
+        let mut bus = Odd::new(&mut guest.bus, |_, _| Reply::Ready(0));
+        bus.stop_at = 0x8000;
+        let mut lines = vec![CacheLine::EMPTY; lines];
+        let mut emulator = Emulator::new(&guest.profile, &mut lines);
+        assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 7), Ok(Stop::Requested));
+        assert_eq!((guest.cpu.rip, guest.reg(Reg::Rdi)), (CODE, 0x8001));
+    }
+}
+
 // ---- records and processors from outside ----
 
 /// A store to the device that waits, and its record.
