@@ -20,6 +20,11 @@ pub(super) enum Next {
     Stop(Stop),
 }
 
+/// Exceptions that may follow each other before one is delivered. The processor's own make a
+/// triple fault of the fourth at the latest; a device behind the vector table could raise benign
+/// ones forever.
+const DELIVERIES: u32 = 8;
+
 impl Runner<'_, '_> {
     /// Everything that can be due between two instructions.
     #[inline(never)]
@@ -120,7 +125,7 @@ impl Runner<'_, '_> {
     /// Delivers an event, or what its delivery turns into.
     pub(super) fn deliver(&mut self, mut event: Event, mut resumed: bool) -> Option<Stop> {
         self.counters.events += 1;
-        loop {
+        for _ in 0..DELIVERIES {
             self.enter_careful(resumed);
             resumed = false;
             let result = self.m.deliver(event);
@@ -140,11 +145,10 @@ impl Runner<'_, '_> {
             event = match escalate(event, fault.vector) {
                 Escalation::Serial => Event::Exception(fault),
                 Escalation::DoubleFault => Event::Exception(Fault::new(vector::DF)),
-                Escalation::Shutdown => {
-                    self.m.cpu.activity = Activity::Shutdown;
-                    return Some(Stop::Shutdown);
-                }
+                Escalation::Shutdown => break,
             };
         }
+        self.m.cpu.activity = Activity::Shutdown;
+        Some(Stop::Shutdown)
     }
 }

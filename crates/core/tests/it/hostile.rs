@@ -117,6 +117,17 @@ fn a_stop_asked_for_while_a_page_is_prepared_ends_a_repetition_there() {
     }
 }
 
+#[test]
+fn a_vector_table_that_raises_benign_exceptions_forever_shuts_down() {
+    // int3 through a device that answers everything with a machine check
+    let mut guest = Guest::new(&[0xCC]);
+    guest.cpu.idtr.base = DEVICE;
+    let mut bus = Odd::new(&mut guest.bus, |_, _| Reply::Fault(Fault::new(18)));
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 2), Ok(Stop::Shutdown));
+    assert_eq!(guest.cpu.activity, Activity::Shutdown);
+}
+
 // ---- records and processors from outside ----
 
 /// A store to the device that waits, and its record.
