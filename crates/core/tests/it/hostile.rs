@@ -128,6 +128,44 @@ fn a_vector_table_that_raises_benign_exceptions_forever_shuts_down() {
     assert_eq!(guest.cpu.activity, Activity::Shutdown);
 }
 
+// ---- host pages ----
+
+#[test]
+fn a_lock_at_the_end_of_a_page_that_is_not_aligned_is_not_split() {
+    struct Skewed<'r>(&'r [AtomicU8]);
+    impl<'a, 'r: 'a> Bus<'a> for Skewed<'r> {
+        fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
+            let at = page.0 as usize;
+            match self.0.get(at..at + PAGE_SIZE) {
+                Some(cells) => Prepared::Ram(HostPage::from_cells(cells).unwrap()),
+                None => Prepared::Unmapped,
+            }
+        }
+    }
+    let ram: Vec<AtomicU8> = (0..0x3010).map(|_| AtomicU8::new(0)).collect();
+    let align = ram.as_ptr() as usize % 16;
+    // lock inc byte, word, dword [bx], where the host's address is a multiple of the size
+    let operations: [(&[u8], u64); 3] =
+        [(&[0xF0, 0xFE, 0x07], 1), (&[0xF0, 0xFF, 0x07], 2), (&[0xF0, 0x66, 0xFF, 0x07], 4)];
+    for (skew, (code, size)) in (0..16).flat_map(|skew| operations.map(|op| (skew, op))) {
+        if !(align + skew).is_multiple_of(size as usize) {
+            continue;
+        }
+        let ram = &ram[skew..];
+        for (cell, byte) in ram[CODE as usize..].iter().zip(code) {
+            cell.store(*byte, Relaxed);
+        }
+        for at in [0x2000, 0x3000 - size] {
+            let guest = Guest::new(&[]).with(Reg::Rbx, at);
+            let mut cpu = guest.cpu;
+            let mut emulator = Emulator::new(&guest.profile, &mut []);
+            emulator.policy_mut().split_lock = SplitLock::Stop;
+            let stop = emulator.run(&mut cpu, &mut Skewed(ram), 1);
+            assert_eq!(stop, Ok(Stop::Budget), "{size} bytes at {at:x}, skewed by {skew}");
+        }
+    }
+}
+
 // ---- records and processors from outside ----
 
 /// A store to the device that waits, and its record.
