@@ -6,8 +6,9 @@ use crate::mem::host::HostPage;
 /// Entries; a power of two.
 const ENTRIES: usize = 256;
 
-/// The tag of an entry that no linear address matches: not page-aligned to any canonical page.
-const INVALID: u64 = 1 << 63 | 1 << 62;
+/// The tag of an entry that no linear address matches: in no canonical page, which is all that
+/// hot accesses ask for, and not page-aligned, so that it equals no page at all.
+const INVALID: u64 = 1 << 63 | 1 << 62 | 1;
 
 /// One linear page. `page ^ linear` is the offset into the page if the tag matches, and a number
 /// above 4095 if not, so one comparison proves the page and that the access does not leave it.

@@ -210,3 +210,20 @@ fn a_page_that_only_a_foreign_record_names_is_not_kept() {
     assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 2), Ok(Stop::Budget));
     assert_eq!((guest.reg(Reg::Rax), guest.peek(0x5000, 1)), (0x22, vec![0x33]));
 }
+
+#[test]
+fn no_block_is_built_where_rip_is_not_canonical() {
+    for (rip, lines) in
+        [0x8000_0000_0000, 3 << 62].into_iter().flat_map(|rip| [(rip, 0), (rip, 64)])
+    {
+        let mut guest = Guest::new(&[]);
+        guest.lines = lines;
+        guest.cpu.cr0 |= CR0_PE;
+        guest.cpu.msr.efer = EFER_LMA | EFER_LME;
+        guest.cpu.seg[SegReg::Cs as usize].attributes = Attributes(0x9B | Attributes::L);
+        guest.cpu.rip = rip;
+        guest.policy.exceptions = !0;
+        assert_eq!(guest.run(20), Stop::Exception(Fault::GP));
+        assert_eq!(guest.cpu.rip, rip);
+    }
+}
