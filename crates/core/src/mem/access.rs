@@ -390,6 +390,9 @@ impl<'m> Machine<'_, 'm> {
     }
 
     fn read_part(&mut self, part: &Part<'m>, bytes: &mut [u8]) -> Step {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         if self.road == Road::Block {
             if let Place::Host { page, .. } = part.place {
                 page.read(part.phys as usize % PAGE_SIZE, bytes);

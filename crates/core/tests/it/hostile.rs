@@ -128,6 +128,22 @@ fn a_vector_table_that_raises_benign_exceptions_forever_shuts_down() {
     assert_eq!(guest.cpu.activity, Activity::Shutdown);
 }
 
+#[test]
+fn an_observer_sees_no_access_to_nothing() {
+    struct Accesses(Vec<(Access, u64, usize)>);
+    impl Observer for Accesses {
+        fn access(&mut self, access: Access, address: Phys, bytes: &[u8]) {
+            self.0.push((access, address.0, bytes.len()));
+        }
+    }
+    // mov al, [2000h]
+    let mut guest = Guest::new(&[0xA0, 0, 0x20]);
+    let mut seen = Accesses(Vec::new());
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    let stop = emulator.run_observed(&mut guest.cpu, &mut guest.bus, 1, &mut seen);
+    assert_eq!((stop, seen.0), (Ok(Stop::Budget), vec![(Access::Read, 0x2000, 1)]));
+}
+
 // ---- host pages ----
 
 #[test]
