@@ -130,6 +130,7 @@ impl Control {
     }
 
     /// Instructions completed since the emulator was created; a clock that two runs agree on.
+    /// Only in [`prepare`](Bus::prepare) it may be ahead, by at most a block of instructions.
     pub fn retired(&self) -> u64 {
         self.retired
     }
@@ -183,7 +184,8 @@ impl Control {
 /// an emulator whose cache lives less long.
 pub trait Bus<'m> {
     /// What is the page that starts at `page` (a multiple of 4096)? Called on a miss only; the
-    /// answer is kept until the page is withdrawn.
+    /// answer is kept until the page is withdrawn, for every kind of access: a page of memory
+    /// that was prepared for a fetch is not asked for again by a load.
     fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'m>;
 
     /// A load of `size` (1, 2, 4 or 8) bytes from a device; `address` is a multiple of `size`.

@@ -168,7 +168,8 @@ impl<'m> Emulator<'m> {
     }
 
     /// Drops the instruction in flight. The next `run` begins at the `Cpu`'s RIP anew, and what
-    /// the instruction has read and written so far would be repeated.
+    /// the instruction has read and written so far would be repeated. An event in flight is lost:
+    /// deliver it, or put it into `Cpu::pending.event`.
     pub fn cancel(&mut self) {
         self.flight.is_held = false;
     }
