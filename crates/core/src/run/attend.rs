@@ -11,7 +11,7 @@ use crate::state::{Activity, Shadow};
 use crate::stop::{Stop, UnimplementedReason};
 
 use super::dispatch::{Current, Runner};
-use super::new_stamp;
+use crate::view::new_stamp;
 
 /// What `attend` decided.
 pub(super) enum Next {

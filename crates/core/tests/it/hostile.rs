@@ -243,3 +243,28 @@ fn no_block_is_built_where_rip_is_not_canonical() {
         assert_eq!(guest.cpu.rip, rip);
     }
 }
+
+#[test]
+fn eip_wraps_at_four_gigabytes_where_the_limit_allows_it() {
+    let mut guest = Guest::new(&[]);
+    guest.poke(0x1FFF, &[0x90]);
+    guest.poke(0x2000, &[0x40]);
+    let cs = &mut guest.cpu.seg[SegReg::Cs as usize];
+    (cs.base, cs.limit) = (0x2000, u32::MAX);
+    guest.cpu.rip = 0xFFFF_FFFF;
+    assert_eq!(guest.run(2), Stop::Budget);
+    assert_eq!((guest.cpu.rip, guest.reg(Reg::Rax)), (1, 1));
+}
+
+#[test]
+fn an_instruction_that_the_vmm_finishes_is_followed_by_its_trap() {
+    let mut guest = Guest::new(&[0xE4, 0x10, 0x90]);
+    guest.bus.pending = true;
+    guest.cpu.rflags |= arch::rflags::TF;
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert!(matches!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Port(_))));
+    emulator.finish(&mut guest.cpu, 0x1002);
+    assert_eq!(emulator.counters().instructions, 1);
+    assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Idle));
+    assert_eq!(guest.word(guest.reg(Reg::Rsp)), 0x1002);
+}
