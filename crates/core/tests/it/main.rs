@@ -22,6 +22,7 @@ mod far;
 mod mov;
 mod muldiv;
 mod native_string;
+mod no_std;
 mod restart;
 mod shift;
 mod snapshot;
