@@ -37,11 +37,20 @@ struct Gate {
     is_interrupt: bool,
 }
 
-/// Where the frame goes.
-struct Stack {
-    segment: Segment,
+/// Where a frame goes.
+pub(crate) struct Stack {
+    pub(crate) segment: Segment,
     esp: u64,
     mask: u64,
+    /// It is a new stack, so a fault on it names its selector.
+    is_new: bool,
+}
+
+impl Stack {
+    /// The selector part of an error code for this stack.
+    pub(crate) fn code(&self) -> u16 {
+        if self.is_new { self.segment.selector & !3 } else { 0 }
+    }
 }
 
 /// The most words of a frame: SS, ESP, EFLAGS, CS, EIP, error code.
@@ -63,7 +72,7 @@ impl Machine<'_, '_> {
         let target = self.gate_target(&gate, cpl, origin)?;
         let inner = target.cpl < cpl;
         let stack = if inner {
-            self.inner_stack(target.cpl, origin)?
+            self.inner_stack(target.cpl, origin.ext())?
         } else {
             self.current_stack()
         };
@@ -86,7 +95,8 @@ impl Machine<'_, '_> {
         if let Some(code) = error_code {
             add(u64::from(code));
         }
-        let esp = self.write_frame(&stack, &frame[..count], gate.is_wide, inner, origin)?;
+        let code = stack.code() | origin.ext();
+        let esp = self.write_frame(&stack, &frame[..count], gate.is_wide, code)?;
         self.set_accessed(target.linear, target.raw)?;
         self.enter_gate(&gate, target, inner.then_some(stack.segment), esp);
         Ok(())
@@ -154,12 +164,12 @@ impl Machine<'_, '_> {
             segment: *self.cpu.segment(SegReg::Ss),
             esp: self.cpu.gpr[Reg::Rsp],
             mask: self.stack_mask,
+            is_new: false,
         }
     }
 
     /// SS:ESP of an inner level from the TSS (SDM vol. 3A, "Stack Switching").
-    fn inner_stack(&mut self, level: u8, origin: Origin) -> Result<Stack, Leave> {
-        let ext = origin.ext();
+    pub(crate) fn inner_stack(&mut self, level: u8, ext: u16) -> Result<Stack, Leave> {
         let (selector, esp) = self.read_tss_stack(level, ext)?;
         let ts = |code: u16| Leave::Fault(Fault::with_code(vector::TS, code | ext));
         if selector & !3 == 0 {
@@ -184,7 +194,7 @@ impl Machine<'_, '_> {
             attributes: Attributes(attributes.0 | 1),
         };
         let mask = if attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
-        Ok(Stack { segment, esp, mask })
+        Ok(Stack { segment, esp, mask, is_new: true })
     }
 
     /// The stack pointer of a level in the current TSS, of either size.
@@ -210,29 +220,29 @@ impl Machine<'_, '_> {
 
     /// Writes a frame downwards from the top of `stack`; returns the new ESP. Every word is
     /// prepared before the first is written.
-    fn write_frame(
+    pub(crate) fn write_frame(
         &mut self,
         stack: &Stack,
         words: &[u64],
         wide: bool,
-        inner: bool,
-        origin: Origin,
+        code: u16,
     ) -> Result<u64, Leave> {
         let size: u64 = if wide { 4 } else { 2 };
         let at = |i: usize| stack.esp.wrapping_sub(size * (i as u64 + 1)) & stack.mask;
-        let code = if inner { stack.segment.selector & !3 } else { 0 } | origin.ext();
-        let mut linear = [0; FRAME];
-        for (i, place) in linear.iter_mut().enumerate().take(words.len()) {
-            let found =
-                self.check_offsets(&stack.segment, at(i), size as usize, Access::Write);
-            *place = found.ok_or(Leave::Fault(Fault::with_code(vector::SS, code)))?;
-            self.prepare_linear(*place, size as usize, Access::Write)?;
+        let place = |m: &Self, i: usize| {
+            m.check_offsets(&stack.segment, at(i), size as usize, Access::Write)
+                .ok_or(Leave::Fault(Fault::with_code(vector::SS, code)))
+        };
+        for i in 0..words.len() {
+            let linear = place(self, i)?;
+            self.prepare_linear(linear, size as usize, Access::Write)?;
         }
-        for (place, word) in linear.iter().zip(words) {
-            let operand = self.prepare_linear(*place, size as usize, Access::Write)?;
+        for (i, word) in words.iter().enumerate() {
+            let linear = place(self, i)?;
+            let operand = self.prepare_linear(linear, size as usize, Access::Write)?;
             self.write_operand(&operand, &word.to_le_bytes()[..size as usize])?;
         }
-        Ok(at(words.len() - 1))
+        Ok(at(words.len().saturating_sub(1)))
     }
 
     fn enter_gate(
