@@ -8,8 +8,8 @@ pub(crate) mod real;
 use crate::arch::control::DR7_GD;
 use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::vector;
+use crate::event::protected::{Origin, Resume};
 use crate::fault::Event;
-use crate::event::protected::Origin;
 use crate::machine::{Machine, Step};
 
 /// What a fault during the delivery of another event becomes (SDM vol. 3A, "Conditions for
@@ -73,7 +73,11 @@ impl Machine<'_, '_> {
                 }
                 _ => None,
             };
-            self.deliver_protected(event.vector(), error_code, Origin::External)?;
+            let resume = match event {
+                Event::Exception(fault) if fault.vector != vector::DB => Resume::Set,
+                _ => Resume::Keep,
+            };
+            self.deliver_protected(event.vector(), error_code, Origin::External, resume)?;
         }
         match event {
             Event::Nmi => self.cpu.nmi_blocked = true,
@@ -96,7 +100,7 @@ impl Machine<'_, '_> {
         if self.cpu.is_real_mode() {
             self.deliver_real(vector, self.cpu.rip)?;
         } else {
-            self.deliver_protected(vector, None, Origin::Software)?;
+            self.deliver_protected(vector, None, Origin::Software, Resume::Keep)?;
         }
         self.no_trap = true;
         Ok(())

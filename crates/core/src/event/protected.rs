@@ -20,6 +20,16 @@ pub(crate) enum Origin {
     External,
 }
 
+/// RF in the frame: set by faults, so that the instruction is executed again without meeting its
+/// breakpoint (SDM vol. 3B, "Instruction-Breakpoint Exception Condition").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resume {
+    /// As it is.
+    Keep,
+    /// Set.
+    Set,
+}
+
 impl Origin {
     /// EXT, bit 0 of an error code.
     fn ext(self) -> u16 {
@@ -63,6 +73,7 @@ impl Machine<'_, '_> {
         vector: u8,
         error_code: Option<u16>,
         origin: Origin,
+        resume: Resume,
     ) -> Step {
         if self.is_long_mode() || self.cpu.is_virtual_8086() {
             return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
@@ -71,11 +82,8 @@ impl Machine<'_, '_> {
         let cpl = self.cpu.cpl();
         let target = self.gate_target(&gate, cpl, origin)?;
         let inner = target.cpl < cpl;
-        let stack = if inner {
-            self.inner_stack(target.cpl, origin.ext())?
-        } else {
-            self.current_stack()
-        };
+        let stack =
+            if inner { self.inner_stack(target.cpl, origin.ext())? } else { self.current_stack() };
         if u64::from(gate.offset) > u64::from(target.segment.limit) {
             return Err(Fault::with_code(vector::GP, origin.ext()).into());
         }
@@ -89,7 +97,8 @@ impl Machine<'_, '_> {
             add(u64::from(self.cpu.segment(SegReg::Ss).selector));
             add(self.cpu.gpr[Reg::Rsp]);
         }
-        add(self.rflags());
+        let resume = if resume == Resume::Set { RF } else { 0 };
+        add(self.rflags() | resume);
         add(u64::from(self.cpu.segment(SegReg::Cs).selector));
         add(self.cpu.rip);
         if let Some(code) = error_code {

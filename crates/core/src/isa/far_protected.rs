@@ -20,9 +20,17 @@ fn fault(vector: u8, selector: u16) -> Leave {
 
 /// Where a far JMP or CALL leads.
 enum Target {
-    Code { target: CodeTarget, offset: u64 },
+    Code {
+        target: CodeTarget,
+        offset: u64,
+    },
     /// Through a call gate: the offset is the gate's, and so are the parameters.
-    Gate { target: CodeTarget, offset: u64, is_wide: bool, parameters: u8 },
+    Gate {
+        target: CodeTarget,
+        offset: u64,
+        is_wide: bool,
+        parameters: u8,
+    },
 }
 
 /// Resolves the selector of a far JMP or CALL (SDM vol. 2A, "JMP" and "CALL"), with every check
