@@ -74,13 +74,13 @@ fn mode_3_is_a_square_wave_that_counts_by_two() {
     let counts = [1, 2, 3, 4, 5].map(|tick| count(&mut pit, 0, tick));
     assert_eq!(counts, [6, 4, 2, 6, 4]);
     let mut odd = with(0, 3, 5);
-    assert_eq!(outputs(&mut odd, 0, 1..11), 0b111_00_111_00);
+    assert_eq!(outputs(&mut odd, 0, 1..11), 0b11_1001_1100);
 }
 
 #[test]
 fn mode_4_strobes_once() {
     let mut pit = with(0, 4, 3);
-    assert_eq!(outputs(&mut pit, 0, 1..8), 0b111_0_111);
+    assert_eq!(outputs(&mut pit, 0, 1..8), 0b111_0111);
     assert_eq!(pit.next_event(), Some(begin(5)));
 }
 

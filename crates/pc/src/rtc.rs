@@ -217,7 +217,8 @@ impl Rtc {
 
     fn encode(&self, number: i64) -> u8 {
         let number = number as u8;
-        if self.status_b() & B_BINARY != 0 { number } else { number / 10 % 10 << 4 | number % 10 }
+        let (tens, ones) = (number / 10 % 10, number % 10);
+        if self.status_b() & B_BINARY != 0 { number } else { tens << 4 | ones }
     }
 
     fn encode_hour(&self, date: Date) -> u8 {
