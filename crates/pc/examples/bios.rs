@@ -14,7 +14,8 @@ use realmode::{CacheLine, Cpu, Emulator, Profile, SegReg, Stop};
 use realmode_pc::{Channel, Console, Disk, DiskError, Pc, SECTOR};
 
 struct Output {
-    seen: Vec<u8>,
+    /// What came out of COM1 and of the debug ports.
+    seen: [Vec<u8>; 2],
     until: Vec<u8>,
     is_found: bool,
 }
@@ -25,8 +26,9 @@ impl Console for Output {
             Channel::Serial => drop(std::io::stdout().write_all(&[byte])),
             Channel::Debug => drop(std::io::stderr().write_all(&[byte])),
         }
-        self.seen.push(byte);
-        if !self.until.is_empty() && self.seen.ends_with(&self.until) {
+        let seen = &mut self.seen[usize::from(channel == Channel::Debug)];
+        seen.push(byte);
+        if !self.until.is_empty() && seen.ends_with(&self.until) {
             self.is_found = true;
             return ControlFlow::Break(());
         }
@@ -76,7 +78,7 @@ fn main() -> Result<(), Failure> {
     let rom = read("rom")?;
     let mut disk = read("disk")?.map(ReadOnly);
     let until = option("until").map_or(Vec::new(), |text| text.clone().into_bytes());
-    let output = Output { seen: Vec::new(), until, is_found: false };
+    let output = Output { seen: [Vec::new(), Vec::new()], until, is_found: false };
     let mut pc = Pc::new(&ram, output)?;
     if let Some(floppy) = &floppy {
         pc.add_file("floppyimg/floppy.img", floppy)?;
@@ -111,7 +113,7 @@ fn main() -> Result<(), Failure> {
             && is_shown(&pc, trigger)
         {
             pc.type_text(text);
-            pc.console_mut().seen.clear();
+            pc.console_mut().seen = [Vec::new(), Vec::new()];
             typing.pop_front();
         }
         if stop != Stop::Budget || emulator.counters().spent > limit {
@@ -145,8 +147,8 @@ fn whole_floppy(mut image: Vec<u8>) -> Vec<u8> {
 }
 
 fn is_shown(pc: &Pc<'_, Output>, text: &str) -> bool {
-    let printed = String::from_utf8_lossy(&pc.console().seen);
-    printed.contains(text) || rows(pc).iter().any(|row| row.contains(text))
+    let is_printed = |seen: &Vec<u8>| String::from_utf8_lossy(seen).contains(text);
+    pc.console().seen.iter().any(is_printed) || rows(pc).iter().any(|row| row.contains(text))
 }
 
 fn rows(pc: &Pc<'_, Output>) -> Vec<String> {
