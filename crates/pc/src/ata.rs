@@ -1,6 +1,7 @@
 //! One ATA disk, device 0 of the primary channel, by programmed I/O (ATA/ATAPI-6, "PIO data-in"
 //! and "PIO data-out" protocols). Every command completes at once.
 
+use crate::ata_address::{Address, Addressed};
 use crate::ata_identify::identify;
 use crate::disk::{Disk, SECTOR};
 
@@ -20,7 +21,6 @@ const UNCORRECTABLE: u8 = 1 << 6;
 const DIAGNOSTIC_PASSED: u8 = 0x01;
 
 const DEVICE_1: u8 = 1 << 4;
-const DEVICE_LBA: u8 = 1 << 6;
 const NO_INTERRUPT: u8 = 1 << 1;
 const SOFT_RESET: u8 = 1 << 2;
 const HIGH_ORDER: u8 = 1 << 7;
@@ -49,13 +49,11 @@ struct Transfer {
     done: u32,
 }
 
-/// Its registers. Those of a 48-bit address hold the last two bytes written, the last one first.
+/// Its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ata {
     features: u8,
-    count: [u8; 2],
-    lba: [[u8; 2]; 3],
-    device: u8,
+    addressed: Addressed,
     control: u8,
     status: u8,
     error: u8,
@@ -64,17 +62,13 @@ pub(crate) struct Ata {
     at: usize,
     /// Sectors a block; 0 is none set.
     multiple: u8,
-    /// Heads and sectors a track of cylinder addresses.
-    geometry: [u8; 2],
     interrupt: bool,
 }
 
 impl Ata {
     pub(crate) const RESET: Ata = Ata {
         features: 0,
-        count: [1, 0],
-        lba: [[1, 0], [0; 2], [0; 2]],
-        device: 0,
+        addressed: Addressed::RESET,
         control: 0,
         status: READY,
         error: DIAGNOSTIC_PASSED,
@@ -82,7 +76,6 @@ impl Ata {
         buffer: [0; SECTOR],
         at: 0,
         multiple: 0,
-        geometry: [16, 63],
         interrupt: false,
     };
 
@@ -92,7 +85,7 @@ impl Ata {
     }
 
     fn is_selected(&self) -> bool {
-        self.device & DEVICE_1 == 0
+        self.addressed.device & DEVICE_1 == 0
     }
 
     /// IN of register 1 to 7.
@@ -100,9 +93,7 @@ impl Ata {
         let order = usize::from(self.control & HIGH_ORDER != 0);
         match register {
             1 => self.error,
-            2 => self.count[order],
-            register @ 3..=5 => self.lba[usize::from(register) - 3][order],
-            6 => self.device | 0xA0,
+            register @ 2..=6 => self.addressed.read(register, order),
             _ => {
                 let status = self.alternate_status();
                 self.interrupt &= !self.is_selected();
@@ -133,12 +124,7 @@ impl Ata {
         self.control &= !HIGH_ORDER;
         match register {
             1 => self.features = value,
-            2 => self.count = [value, self.count[0]],
-            register @ 3..=5 => {
-                let slot = &mut self.lba[usize::from(register) - 3];
-                *slot = [value, slot[0]];
-            }
-            6 => self.device = value,
+            register @ 2..=6 => self.addressed.write(register, value),
             _ if self.control & SOFT_RESET != 0 => {}
             // EXECUTE DEVICE DIAGNOSTIC is for both devices.
             _ if self.is_selected() || value == 0x90 => self.command(value, disk),
@@ -165,17 +151,14 @@ impl Ata {
                 self.offer(block);
                 self.interrupt = true;
             }
-            0xC6 if matches!(self.count[0], 0 | 1 | 2 | 4 | 8 | MOST_MULTIPLE) => {
-                self.multiple = self.count[0];
+            0xC6 if matches!(self.addressed.count[0], 0 | 1 | 2 | 4 | 8 | MOST_MULTIPLE) => {
+                self.multiple = self.addressed.count[0];
                 self.complete();
             }
             // INITIALIZE DEVICE PARAMETERS.
-            0x91 if self.count[0] > 0 => {
-                self.geometry = [(self.device & 0xF) + 1, self.count[0]];
-                self.complete();
-            }
+            0x91 if self.addressed.set_geometry() => self.complete(),
             // SET FEATURES: the write cache, read-ahead, power-on defaults, PIO modes.
-            0xEF => match (self.features, self.count[0] >> 3) {
+            0xEF => match (self.features, self.addressed.count[0] >> 3) {
                 (0x02 | 0x82 | 0x55 | 0xAA | 0x66 | 0xCC, _) | (0x03, 0 | 1) => self.complete(),
                 _ => self.fail(ABORTED),
             },
@@ -187,7 +170,7 @@ impl Ata {
             0x40..=0x42 | 0x70 | 0x10..=0x1F | 0xE7 | 0xEA | 0xE0..=0xE3 => self.complete(),
             // CHECK POWER MODE: active.
             0xE5 => {
-                self.count[0] = 0xFF;
+                self.addressed.count[0] = 0xFF;
                 self.complete();
             }
             _ => self.fail(ABORTED),
@@ -202,15 +185,9 @@ impl Ata {
     }
 
     fn begin(&mut self, way: Way, address: Address, block: u32, disk: &mut dyn Disk) {
-        let (lba, left) = match (address, u32::from(u16::from_le_bytes(self.count))) {
-            (Address::Long, 0) => (self.long_address(), 0x1_0000),
-            (Address::Long, count) => (self.long_address(), count),
-            (Address::Short, count) => match count & 0xFF {
-                0 => (self.short_address(), 0x100),
-                count => (self.short_address(), count),
-            },
-        };
-        let end = lba.and_then(|lba| lba.checked_add(u64::from(left)));
+        let left = self.addressed.sectors(address);
+        let lba = self.addressed.lba(address);
+        let end = lba.map(|lba| lba + u64::from(left));
         if end.is_none_or(|end| end > disk.sectors()) {
             return self.fail(NOT_FOUND);
         }
@@ -219,26 +196,6 @@ impl Ata {
             self.fetch(disk);
             self.interrupt = true;
         }
-    }
-
-    fn long_address(&self) -> Option<u64> {
-        let [low, mid, high] = self.lba;
-        let bytes = [low[0], mid[0], high[0], low[1], mid[1], high[1], 0, 0];
-        Some(u64::from_le_bytes(bytes))
-    }
-
-    /// 28 bits, or cylinder, head and sector; `None` if there is no such sector.
-    fn short_address(&self) -> Option<u64> {
-        let [low, mid, high] = self.lba.map(|bytes| bytes[0]);
-        let head = self.device & 0xF;
-        if self.device & DEVICE_LBA != 0 {
-            return Some(u64::from(u32::from_le_bytes([low, mid, high, head])));
-        }
-        let [heads, sectors] = self.geometry;
-        let cylinder = u64::from(u16::from_le_bytes([mid, high]));
-        let sector = low.checked_sub(1).filter(|sector| *sector < sectors)?;
-        let track = cylinder * u64::from(heads) + u64::from(head);
-        Some(track * u64::from(sectors) + u64::from(sector))
     }
 
     fn offer(&mut self, transfer: Transfer) {
@@ -267,10 +224,7 @@ impl Ata {
     }
 
     fn fail_at(&mut self, lba: u64) {
-        let bytes = lba.to_le_bytes();
-        for (i, slot) in self.lba.iter_mut().enumerate() {
-            *slot = [bytes[i], bytes[i + 3]];
-        }
+        self.addressed.set_lba(lba);
         self.fail(UNCORRECTABLE);
     }
 
@@ -326,13 +280,6 @@ impl Ata {
         }
         self.interrupt |= ends_block;
     }
-}
-
-/// How long a sector's address is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Address {
-    Short,
-    Long,
 }
 
 #[cfg(test)]

@@ -94,6 +94,8 @@ impl<'m> Board<'m> {
             due: u64::MAX,
         };
         board.set_memory_size(ram);
+        // The output is high, so that the first control word is no edge.
+        board.pics.set(IRQ_TIMER, true);
         board
     }
 
@@ -101,6 +103,7 @@ impl<'m> Board<'m> {
     pub(crate) fn reset(&mut self) {
         self.a20 = true;
         self.pics = Pics::RESET;
+        self.pics.set(IRQ_TIMER, true);
         self.keyboard.reset();
         self.serial.reset();
         self.vga = Vga::RESET;

@@ -34,9 +34,11 @@
 #![forbid(unsafe_code)]
 
 mod ata;
+mod ata_address;
 mod ata_identify;
 mod board;
 mod boot;
+mod bus;
 mod calendar;
 mod chipset_port;
 mod clock;

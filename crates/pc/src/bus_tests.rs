@@ -3,6 +3,7 @@
 extern crate std;
 use super::*;
 use crate::console::Channel;
+use core::sync::atomic::AtomicU8;
 use std::vec::Vec;
 
 struct Log(Vec<(Channel, u8)>);
