@@ -1,5 +1,5 @@
-//! Boots a BIOS: `bios BIOS [floppy=F] [disk=F] [rom=F] [until=TEXT] [type=TEXT@TRIGGER]...
-//! [limit=N] [memory=MiB] [trace=N]`. Ports 402h and E9h go to stderr, COM1 to stdout.
+//! Boots a BIOS: `bios BIOS [floppy=F] [disk=F] [kernel=F] [append=TEXT] [rom=F] [until=TEXT]
+//! [type=TEXT@TRIGGER]... [limit=N] [memory=MiB] [trace=N]`. Ports 402h and E9h go to stderr, COM1 to stdout.
 //!
 //! `\n` in TEXT is Enter. The disk is read only. `trace=N` prints where the processor was at the
 //! last N slices of 1000 instructions.
@@ -76,6 +76,7 @@ fn main() -> Result<(), Failure> {
     let ram: Vec<AtomicU8> = (0..number("memory", 32)? << 20).map(|_| AtomicU8::new(0)).collect();
     let floppy = read("floppy")?.map(whole_floppy);
     let rom = read("rom")?;
+    let kernel = read("kernel")?;
     let mut disk = read("disk")?.map(ReadOnly);
     let until = option("until").map_or(Vec::new(), |text| text.clone().into_bytes());
     let output = Output { seen: [Vec::new(), Vec::new()], until, is_found: false };
@@ -87,6 +88,10 @@ fn main() -> Result<(), Failure> {
         pc.add_file("vgaroms/vgabios.bin", rom)?;
         // Text goes to the screen alone.
         pc.add_file("etc/sercon-port", &[0; 8])?;
+    }
+    let append = option("append").map_or("", String::as_str);
+    if let Some(kernel) = &kernel {
+        pc.set_kernel(kernel, append)?;
     }
     if let Some(disk) = &mut disk {
         pc.attach_disk(disk)?;

@@ -8,6 +8,7 @@ use realmode::{Cpu, Phys, Reg, SegReg, Segment};
 use crate::console::Console;
 use crate::error::Error;
 use crate::firmware_config::Contents;
+use crate::kernel;
 use crate::pc::Pc;
 
 /// Where a BIOS loads the boot sector.
@@ -36,6 +37,11 @@ impl<'m, C: Console> Pc<'m, C> {
         let mut entry = [0; 20];
         entry[8..16].copy_from_slice(&self.memory.len().to_le_bytes());
         entry[16] = 1;
+        if self.kernel.is_some() {
+            for (name, contents) in [kernel::ORDER_FILE, kernel::ROM_FILE] {
+                self.add_file(name, contents)?;
+            }
+        }
         for (name, contents) in SETTINGS.into_iter().chain([(E820, &entry[..])]) {
             let is_known = self.board.config.has(name);
             if !is_known && !self.board.config.add(name, Contents::short(contents)) {

@@ -7,6 +7,7 @@ use realmode::{Access, Bus, Control, CpuidResult, Phys, Prepared, Profile, Reply
 use crate::ata::ATA;
 use crate::board::Effect;
 use crate::console::Console;
+use crate::kernel::KERNEL_PORT;
 use crate::pc::Pc;
 use crate::power::{DEBUG_EXIT, Ending, PM1_CONTROL, is_power_off};
 
@@ -84,6 +85,10 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
         self.arrive(control);
         match (port, size) {
             (DEBUG_EXIT, _) => self.end(Ending::Exit(data as u32), control),
+            (KERNEL_PORT, _) if self.kernel.is_some() => {
+                self.wants_kernel = true;
+                control.stop();
+            }
             (PM1_CONTROL, 2..) if is_power_off(data as u16) => {
                 self.end(Ending::PowerOff, control);
             }

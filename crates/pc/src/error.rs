@@ -84,4 +84,27 @@ pub enum Error {
     /// A firmware configuration file that has no room in the directory.
     #[error("a firmware file needs a name of 1 to 55 bytes, and there can be 32 files")]
     FileRefused,
+    /// A kernel that is not one.
+    #[error("not a kernel: no `HdrS` at 202h; a bzImage is needed")]
+    KernelNoHeader,
+    /// A kernel that is loaded in a way that has not been needed for long.
+    #[error("the kernel has boot protocol {version:04X}h; a bzImage of 0202h or later is needed")]
+    KernelTooOld {
+        /// The version of the protocol it has.
+        version: u16,
+    },
+    /// A kernel that ends within its setup code.
+    #[error("the kernel ends within its setup code at {len} bytes: cut off?")]
+    KernelCutOff {
+        /// Its length.
+        len: u64,
+    },
+    /// A command line longer than kernels read.
+    #[error("the command line has {len} bytes, at most {most} are read")]
+    CommandLineTooLong {
+        /// Its length.
+        len: u64,
+        /// The most.
+        most: u64,
+    },
 }

@@ -19,6 +19,7 @@
 //! | ports 3B0h-3DFh | VGA registers |
 //! | ports 3F8h-3FFh | COM1, a 16550: IRQ 4 |
 //! | port 501h | a write of v ends the run with process status `(v << 1) \| 1` |
+//! | port 508h | starts the kernel, if one waits |
 //! | ports 510h, 511h | firmware configuration: files for the BIOS |
 //! | port 604h | a write of 2000h powers off |
 //! | port CF9h | a write with bit 2 resets the machine |
@@ -46,6 +47,7 @@ mod console;
 mod disk;
 mod error;
 mod firmware_config;
+mod kernel;
 mod keyboard;
 mod keyboard_controller;
 mod keymap;

@@ -10,6 +10,7 @@ use crate::console::Console;
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::firmware_config::Contents;
+use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::power::Ending;
 use crate::screen::Screen;
@@ -55,6 +56,9 @@ pub struct Pc<'m, C> {
     /// Until when the emulator runs on without asking; 0 if it is not [`Pc::run`] that runs it.
     pub(crate) slice_end: u64,
     pub(crate) resets: u64,
+    pub(crate) kernel: Option<Kernel<'m>>,
+    /// The BIOS has come to the kernel.
+    pub(crate) wants_kernel: bool,
 }
 
 impl<'m, C: Console> Pc<'m, C> {
@@ -73,6 +77,8 @@ impl<'m, C: Console> Pc<'m, C> {
             intr: false,
             slice_end: 0,
             resets: 0,
+            kernel: None,
+            wants_kernel: false,
         })
     }
 
@@ -107,6 +113,16 @@ impl<'m, C: Console> Pc<'m, C> {
     pub fn add_file(&mut self, name: &'m str, contents: &'m [u8]) -> Result<(), Error> {
         let is_added = self.board.config.add(name, Contents::Long(contents));
         if is_added { Ok(()) } else { Err(Error::FileRefused) }
+    }
+
+    /// Has the BIOS boot a Linux kernel, a bzImage, or what has its format, such as memtest86+.
+    /// Say so before [`Pc::boot_bios`].
+    ///
+    /// # Errors
+    /// It has no header, is too old or cut off, or does not fit into RAM.
+    pub fn set_kernel(&mut self, image: &'m [u8], command_line: &'m str) -> Result<(), Error> {
+        self.kernel = Some(Kernel::new(image, command_line, self.memory.len())?);
+        Ok(())
     }
 
     /// Sets the date of the clock: seconds since 1970 when the machine is switched on.

@@ -110,6 +110,10 @@ impl<'m, C: Console> Pc<'m, C> {
         if self.ending == Some(Ending::Reset) && self.memory.has_bios() {
             self.restart(emulator, cpu);
         }
+        if let Some(kernel) = self.kernel.filter(|_| core::mem::take(&mut self.wants_kernel)) {
+            // That it fits was checked when it was given.
+            let _ = kernel.start(&mut self.memory, cpu);
+        }
         !is_broken && self.ending.is_none()
     }
 

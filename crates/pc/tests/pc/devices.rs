@@ -51,7 +51,6 @@ fn run_interrupts(mut slices: impl FnMut() -> u64) -> After {
     let stamp = |at: u64| (0..4).rev().fold(0, |n, i| n << 8 | u64::from(pc.byte(Phys(at + i))));
     let stamps = (0..10).map(|i| stamp(0x9000 + 4 * i)).collect();
     let (instructions, now) = (emulator.counters().instructions, pc.now());
-    drop(pc);
     After { cpu, instructions, now, printed: printed.take(), stamps }
 }
 
@@ -108,7 +107,6 @@ fn on_a_real_clock_a_halted_guest_waits_for_the_caller() {
             break;
         }
     }
-    drop(pc);
     assert!(halts >= 5 && printed >= 10, "{halts} halts, {printed} bytes");
 }
 
@@ -142,7 +140,6 @@ fn a_sector_is_read_changed_and_written() {
     let mut cpu = pc.boot_image(DISK, 0, 0x7C00).expect("it fits");
     assert_eq!(pc.run(&mut emulator, &mut cpu, 100_000), Ok(Stop::Requested));
     assert_eq!(pc.ending(), Some(Ending::Exit(0x50)));
-    drop(pc);
     let expected: Vec<u8> = (0..SECTOR).map(|at| (at as u8).wrapping_add(1)).collect();
     assert_eq!(disk.0[2 * SECTOR..3 * SECTOR], expected);
 }
