@@ -4,7 +4,7 @@
 //! A BIOS boots an option ROM of ours before all else. All that it does is to write to a port;
 //! then the kernel is put into memory, and the processor at its entry.
 
-use realmode::{Cpu, Phys, Reg, SegReg, Segment};
+use realmode::{Activity, Cpu, Phys, Reg, SegReg, Segment};
 
 use crate::error::Error;
 use crate::memory::Memory;
@@ -34,6 +34,9 @@ const LOAD_FLAGS: usize = 0x211;
 const HEAP_END: usize = 0x224;
 const COMMAND_LINE_POINTER: usize = 0x228;
 const HEADER_END: usize = 0x22C;
+
+/// EFLAGS: interrupts are on.
+const IF: u64 = 1 << 9;
 
 const LOADED_HIGH: u8 = 1 << 0;
 const CAN_USE_HEAP: u8 = 1 << 7;
@@ -96,7 +99,9 @@ impl<'m> Kernel<'m> {
             load(at, text)?;
         }
         memory.load(Phys(HIGH), self.high)?;
-        *cpu = Cpu { a20: true, pending: cpu.pending, ..Cpu::reset() };
+        // The rest is as the BIOS has it, above all the interrupt vectors.
+        cpu.rflags &= !IF;
+        cpu.activity = Activity::Running;
         for reg in SegReg::ALL {
             *cpu.segment_mut(reg) = Segment::real(SETUP);
         }

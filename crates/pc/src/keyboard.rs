@@ -75,7 +75,7 @@ impl Keyboard {
 
     fn press_next(&mut self, now: u64) {
         let Some(stroke) = self.text.pop().and_then(stroke) else { return };
-        self.next_key = now + PACE;
+        self.next_key = now.saturating_add(PACE);
         let prefix = stroke.extended.then_some(0xE0);
         let keys = [stroke.held.map(|code| (None, code)), Some((prefix, stroke.code))];
         for (prefix, code) in keys.into_iter().flatten() {

@@ -69,7 +69,7 @@ impl KeyboardController {
         self.settle(now);
         let value = self.output.take();
         if value.is_some() {
-            self.ready = now + BYTE;
+            self.ready = now.saturating_add(BYTE);
         }
         value.unwrap_or(0)
     }
@@ -103,7 +103,7 @@ impl KeyboardController {
                 // A byte for the keyboard opens its line.
                 self.memory[0] &= !DISABLED;
                 self.keyboard.write(value);
-                self.ready = now + BYTE;
+                self.ready = now.saturating_add(BYTE);
                 None
             }
         };

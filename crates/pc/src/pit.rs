@@ -20,7 +20,8 @@ pub(crate) fn ticks(now: u64) -> u64 {
 
 /// The first nanosecond of a tick.
 fn begin(tick: u64) -> u64 {
-    (u128::from(tick) * u128::from(NANOSECONDS)).div_ceil(u128::from(TICKS)) as u64
+    let begin = (u128::from(tick) * u128::from(NANOSECONDS)).div_ceil(u128::from(TICKS));
+    u64::try_from(begin).unwrap_or(u64::MAX)
 }
 
 /// The three counters.

@@ -69,7 +69,9 @@ impl Counter {
             mode @ 6..=7 => mode - 4,
             mode => mode,
         };
-        *self = Counter { mode, bytes, bcd: value & 1 != 0, ..Counter::new(self.gate) };
+        let bcd = value & 1 != 0;
+        let count = if bcd { 10_000 } else { 0x1_0000 };
+        *self = Counter { mode, bytes, bcd, count, reload: count, ..Counter::new(self.gate) };
     }
 
     pub(crate) fn write(&mut self, value: u8, tick: u64) {
@@ -96,7 +98,8 @@ impl Counter {
             (false, 0) => 0x1_0000,
             (true, 0) => 10_000,
             (false, count) => u64::from(count),
-            (true, count) => from_bcd(count).max(1),
+            // Digits above 9 are nobody's business.
+            (true, count) => from_bcd(count).clamp(1, 10_000),
         };
         self.is_loaded = true;
         match (self.mode, self.start) {

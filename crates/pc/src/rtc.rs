@@ -103,11 +103,12 @@ impl Rtc {
         let tick = self.period().filter(|_| wanted & PERIODIC != 0).map(|period| {
             // Counts of 32768 Hz, in whole periods from time 0.
             let next = (counts(self.seen) / period + 1) * period;
-            (u128::from(next) * u128::from(SECOND)).div_ceil(32_768) as u64
+            let at = (u128::from(next) * u128::from(SECOND)).div_ceil(32_768);
+            u64::try_from(at).unwrap_or(u64::MAX)
         });
         let is_set = self.status_b() & B_SET != 0;
-        let second =
-            (wanted & (UPDATED | ALARM) != 0 && !is_set).then(|| (self.seen / SECOND + 1) * SECOND);
+        let second = (wanted & (UPDATED | ALARM) != 0 && !is_set)
+            .then(|| (self.seen / SECOND + 1).saturating_mul(SECOND));
         match (tick, second) {
             (Some(tick), Some(second)) => Some(tick.min(second)),
             (tick, second) => tick.or(second),
