@@ -1,9 +1,14 @@
-//! How software gets in: a flat image, or a boot sector, in the state firmware hands over.
+//! How software gets in: firmware, or a flat image or a boot sector in the state firmware hands
+//! over.
+
+use core::sync::atomic::AtomicU8;
 
 use realmode::{Cpu, Phys, Reg, SegReg, Segment};
 
 use crate::console::Console;
 use crate::error::Error;
+use crate::firmware_config::Contents;
+use crate::kernel;
 use crate::pc::Pc;
 
 /// Where a BIOS loads the boot sector.
@@ -15,7 +20,37 @@ const SIGNATURE: [u8; 2] = [0x55, 0xAA];
 /// of a service this machine does not have stops, and the address tells which service it was.
 const MISSING: (u16, u16) = (0xF000, 0xE000);
 
-impl<C: Console> Pc<'_, C> {
+/// Firmware configuration files that a small machine wants, unless the caller gave others:
+/// INT 10h text goes to COM1, and a machine with nothing to boot halts for ever.
+const SETTINGS: [(&str, &[u8]); 2] =
+    [("etc/sercon-port", &[0xF8, 0x03, 0, 0, 0, 0, 0, 0]), ("etc/boot-fail-wait", &[0xFF; 4])];
+const E820: &str = "etc/e820";
+
+impl<'m, C: Console> Pc<'m, C> {
+    /// Puts a BIOS at the top of 4 GiB, its last 128 KiB also below 1 MiB, and returns the
+    /// processor about to start it. What it boots are files of [`Pc::add_file`] and the disk.
+    ///
+    /// # Errors
+    /// The image is of a size no BIOS has, begins nowhere, or there is less than 1 MiB of RAM.
+    pub fn boot_bios(&mut self, image: &'m [AtomicU8]) -> Result<Cpu, Error> {
+        self.memory.map_bios(image)?;
+        let mut entry = [0; 20];
+        entry[8..16].copy_from_slice(&self.memory.len().to_le_bytes());
+        entry[16] = 1;
+        if self.kernel.is_some() {
+            for (name, contents) in [kernel::ORDER_FILE, kernel::ROM_FILE] {
+                self.add_file(name, contents)?;
+            }
+        }
+        for (name, contents) in SETTINGS.into_iter().chain([(E820, &entry[..])]) {
+            let is_known = self.board.config.has(name);
+            if !is_known && !self.board.config.add(name, Contents::short(contents)) {
+                return Err(Error::FileRefused);
+            }
+        }
+        Ok(Cpu::reset())
+    }
+
     /// Loads a flat image at `segment:offset` and returns the processor about to run its first
     /// byte: real mode, DS = ES = CS, SS:SP = 0000:7C00, interrupts off, A20 open.
     ///

@@ -54,4 +54,57 @@ pub enum Error {
         /// Its last two bytes, in the order they lie there.
         found: u16,
     },
+    /// A BIOS image of a size no ROM has: most likely cut off.
+    #[error("the BIOS is {len} bytes; a BIOS is a multiple of 65536, up to 16777216: cut off?")]
+    BiosSize {
+        /// Its length.
+        len: u64,
+    },
+    /// A BIOS image with nothing where the processor starts.
+    #[error("not a BIOS: its 16th last byte, where the processor starts, is {found:02X}")]
+    BiosNoStart {
+        /// That byte.
+        found: u8,
+    },
+    /// A BIOS needs memory up to 1 MiB.
+    #[error("a BIOS needs 1 MiB of RAM, and there are {len} bytes")]
+    BiosNoRam {
+        /// The size of RAM.
+        len: u64,
+    },
+    /// A disk of no sectors.
+    #[error("the disk has no whole sector of 512 bytes")]
+    DiskEmpty,
+    /// A disk larger than 48 bits can address.
+    #[error("the disk has {sectors} sectors; at most 2^48 can be addressed")]
+    DiskTooLarge {
+        /// Its size.
+        sectors: u64,
+    },
+    /// A firmware configuration file that has no room in the directory.
+    #[error("a firmware file needs a name of 1 to 55 bytes, and there can be 32 files")]
+    FileRefused,
+    /// A kernel that is not one.
+    #[error("not a kernel: no `HdrS` at 202h; a bzImage is needed")]
+    KernelNoHeader,
+    /// A kernel that is loaded in a way that has not been needed for long.
+    #[error("the kernel has boot protocol {version:04X}h; a bzImage of 0202h or later is needed")]
+    KernelTooOld {
+        /// The version of the protocol it has.
+        version: u16,
+    },
+    /// A kernel that ends within its setup code.
+    #[error("the kernel ends within its setup code at {len} bytes: cut off?")]
+    KernelCutOff {
+        /// Its length.
+        len: u64,
+    },
+    /// A command line longer than kernels read.
+    #[error("the command line has {len} bytes, at most {most} are read")]
+    CommandLineTooLong {
+        /// Its length.
+        len: u64,
+        /// The most.
+        most: u64,
+    },
 }

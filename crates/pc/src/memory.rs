@@ -16,6 +16,13 @@ pub const MAX_RAM: u64 = 0xC000_0000;
 
 const HOLE: u64 = 0xA_0000;
 const UPPER: u64 = 0xC_0000;
+const FOUR_GIB: u64 = 1 << 32;
+/// BIOS images come in these, and this much of one is seen below 1 MiB.
+const ROM_STEP: u64 = 0x1_0000;
+const MOST_ROM: u64 = 0x100_0000;
+const MOST_SHADOW: usize = 0x2_0000;
+/// The processor starts so far from the end of ROM.
+const START: usize = 16;
 const UPPER_END: u64 = 0x10_0000;
 const PAGE: u64 = PAGE_SIZE as u64;
 
@@ -25,6 +32,8 @@ pub(crate) struct Memory<'m> {
     ram: &'m [AtomicU8],
     /// Bit i: the page at C0000h + 4096 * i is RAM.
     shadow: u64,
+    /// The BIOS, which ends at 4 GiB.
+    rom: &'m [AtomicU8],
 }
 
 const _: () = assert!((UPPER_END - UPPER) / PAGE == u64::BITS as u64);
@@ -41,15 +50,60 @@ impl<'m> Memory<'m> {
         if len > MAX_RAM {
             return Err(Error::RamTooLarge { len, most: MAX_RAM });
         }
-        Ok(Memory { ram, shadow: 0 })
+        Ok(Memory { ram, shadow: 0, rom: &[] })
     }
 
     /// What the page that starts at `page` is.
     pub(crate) fn page(&self, page: Phys) -> Prepared<'m> {
-        if !self.is_memory(page) {
-            return Prepared::Unmapped;
+        match self.rom_offset(page) {
+            Some(offset) => match Prepared::in_ram(self.rom, Phys(offset)) {
+                Prepared::Ram(host) => Prepared::Rom(host),
+                other => other,
+            },
+            None if self.is_memory(page) => Prepared::in_ram(self.ram, page),
+            None => Prepared::Unmapped,
         }
-        Prepared::in_ram(self.ram, page)
+    }
+
+    /// Puts a BIOS at the top of 4 GiB, and makes C0000h-FFFFFh RAM that ends with a copy of it.
+    pub(crate) fn map_bios(&mut self, rom: &'m [AtomicU8]) -> Result<(), Error> {
+        let (len, ram) = (rom.len() as u64, self.ram.len() as u64);
+        if len == 0 || !len.is_multiple_of(ROM_STEP) || len > MOST_ROM {
+            return Err(Error::BiosSize { len });
+        }
+        let found = rom[rom.len() - START].load(Ordering::Relaxed);
+        if matches!(found, 0x00 | 0xFF) {
+            return Err(Error::BiosNoStart { found });
+        }
+        if ram < UPPER_END {
+            return Err(Error::BiosNoRam { len: ram });
+        }
+        (self.rom, self.shadow) = (rom, u64::MAX);
+        self.copy_bios();
+        Ok(())
+    }
+
+    /// Copies the end of the BIOS to below 1 MiB, as it is after power-on.
+    pub(crate) fn copy_bios(&self) {
+        let end = self.ram.get(..UPPER_END as usize).unwrap_or(&[]);
+        for (cell, byte) in end.iter().rev().zip(self.rom.iter().rev()).take(MOST_SHADOW) {
+            cell.store(byte.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Is there a BIOS?
+    pub(crate) fn has_bios(&self) -> bool {
+        !self.rom.is_empty()
+    }
+
+    /// The size of RAM.
+    pub(crate) fn len(&self) -> u64 {
+        self.ram.len() as u64
+    }
+
+    fn rom_offset(&self, at: Phys) -> Option<u64> {
+        let base = FOUR_GIB - self.rom.len() as u64;
+        at.0.checked_sub(base).filter(|offset| *offset < self.rom.len() as u64)
     }
 
     /// Copies an image into memory. Pages from C0000h to FFFFFh become RAM by it.
@@ -77,7 +131,11 @@ impl<'m> Memory<'m> {
 
     /// The byte a load from `at` would read; all ones where there is no memory.
     pub(crate) fn byte(&self, at: Phys) -> u8 {
-        let cell = usize::try_from(at.0).ok().and_then(|at| self.ram.get(at));
+        let (cells, offset) = match self.rom_offset(at) {
+            Some(offset) => (self.rom, offset),
+            None => (self.ram, at.0),
+        };
+        let cell = usize::try_from(offset).ok().and_then(|offset| cells.get(offset));
         match cell {
             Some(cell) if self.is_memory(at) => cell.load(Ordering::Relaxed),
             _ => 0xFF,
@@ -87,7 +145,7 @@ impl<'m> Memory<'m> {
     /// Is there memory at `at`?
     pub(crate) fn is_memory(&self, at: Phys) -> bool {
         if at.0 >= self.ram.len() as u64 {
-            return false;
+            return self.rom_offset(at).is_some();
         }
         match at.0 {
             HOLE..TEXT_BASE => false,
@@ -96,9 +154,9 @@ impl<'m> Memory<'m> {
         }
     }
 
-    /// The text screen, or `None` where RAM ends before it.
-    pub(crate) fn screen(&self) -> Option<Screen<'m>> {
-        Screen::in_ram(self.ram)
+    /// The text screen that begins with the character `start`, or `None` where RAM ends before it.
+    pub(crate) fn screen(&self, start: usize) -> Option<Screen<'m>> {
+        Screen::in_ram(self.ram, start)
     }
 }
 
@@ -173,5 +231,41 @@ mod tests {
         assert!(cells.iter().all(|cell| cell.load(Ordering::Relaxed) == 0));
         assert_eq!(memory.load(Phys(0x9_FFFE), &[1, 2]), Ok(()));
         assert_eq!(memory.load(Phys(0xB_8000), &[1, 2]), Ok(()));
+    }
+
+    fn rom(len: usize) -> Vec<AtomicU8> {
+        let rom: Vec<_> = (0..len).map(|at| AtomicU8::new((at / 0x1_0000) as u8 + 1)).collect();
+        rom[len - START].store(0xEA, Ordering::Relaxed);
+        rom
+    }
+
+    #[test]
+    fn a_bios_is_rom_below_4_gib_and_its_end_is_ram_below_1_mib() {
+        let (cells, rom) = (ram(0x100), rom(0x4_0000));
+        let mut memory = Memory::new(&cells).expect("1 MiB of whole pages");
+        memory.map_bios(&rom).expect("256 KiB with a start");
+        let byte = |at| memory.byte(Phys(at));
+        assert_eq!([byte(0xD_FFFF), byte(0xE_0000), byte(0xF_0000)], [0, 3, 4]);
+        assert_eq!([byte(0xFFFC_0000), byte(0xFFFF_FFF0)], [1, 0xEA]);
+        assert!(is_ram(&memory, 0xC_0000) && is_ram(&memory, 0xF_F000));
+        assert!(matches!(memory.page(Phys(0xFFFF_F000)), Prepared::Rom(_)));
+        assert!(matches!(memory.page(Phys(0xFFFB_F000)), Prepared::Unmapped));
+        cells[0xF_0000].store(9, Ordering::Relaxed);
+        memory.copy_bios();
+        assert_eq!(memory.byte(Phys(0xF_0000)), 4);
+    }
+
+    #[test]
+    fn what_is_no_bios_is_refused() {
+        let cells = ram(0x100);
+        let mut memory = Memory::new(&cells).expect("1 MiB of whole pages");
+        let whole = rom(0x2_0000);
+        let mut refused = |len| memory.map_bios(&whole[..len]).err();
+        assert_eq!(refused(0), Some(Error::BiosSize { len: 0 }));
+        assert_eq!(refused(0x1_FFFF), Some(Error::BiosSize { len: 0x1_FFFF }));
+        whole[0x1_0000 - START].store(0, Ordering::Relaxed);
+        assert_eq!(refused(0x1_0000), Some(Error::BiosNoStart { found: 0 }));
+        let mut small = Memory::new(&cells[..PAGE_SIZE]).expect("one page");
+        assert_eq!(small.map_bios(&whole), Err(Error::BiosNoRam { len: 4096 }));
     }
 }

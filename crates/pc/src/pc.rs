@@ -1,27 +1,22 @@
-//! The machine: what is behind each page and each port.
-//!
-//! A device is a plain struct in a file of its own, with `read` and `write` of its registers; it
-//! returns what it asks of the machine. This file alone knows where devices are and what they do
-//! to the processor.
+//! The machine as its owner sees it: what can be put into it, asked of it and told it.
 
-use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;
 
-use realmode::{Access, Bus, Control, Phys, Prepared, Reply};
+use realmode::Phys;
 
-use crate::console::{Channel, Console};
+use crate::board::Board;
+use crate::clock::Clock;
+use crate::console::Console;
+use crate::disk::Disk;
 use crate::error::Error;
+use crate::firmware_config::Contents;
+use crate::kernel::Kernel;
 use crate::memory::Memory;
-use crate::power::{DEBUG_EXIT, Ending, PM1_CONTROL, is_power_off};
+use crate::power::Ending;
 use crate::screen::Screen;
-use crate::serial::{COM1, COM1_LAST, Serial};
-use crate::system_port::{SYSTEM_PORT, SystemPort, SystemWrite};
 
-/// Bochs's debug port.
-const DEBUG_E9: u16 = 0xE9;
-/// QEMU's debug console, where SeaBIOS writes its log if it reads E9h there.
-const DEBUG_402: u16 = 0x402;
-const DEBUG_PRESENT: u8 = 0xE9;
+/// 48 bits of sector numbers.
+const MOST_SECTORS: u64 = 1 << 48;
 
 /// A small PC. Give it memory and a console, boot something, and run the emulator on it.
 ///
@@ -43,18 +38,27 @@ const DEBUG_PRESENT: u8 = 0xE9;
 ///
 /// let mut lines = vec![CacheLine::EMPTY; 64];
 /// let mut emulator = Emulator::new(&Profile::INTEL, &mut lines);
-/// assert_eq!(emulator.run(&mut cpu, &mut pc, 1000), Ok(Stop::Requested));
+/// assert_eq!(pc.run(&mut emulator, &mut cpu, 1000), Ok(Stop::Requested));
 /// assert_eq!(pc.ending(), Some(Ending::PowerOff));
 /// drop(pc);
 /// assert_eq!(printed, b"A");
 /// # Ok::<(), realmode_pc::Error>(())
 /// ```
 pub struct Pc<'m, C> {
-    memory: Memory<'m>,
-    console: C,
-    serial: Serial,
-    system_port: SystemPort,
-    ending: Option<Ending>,
+    pub(crate) memory: Memory<'m>,
+    pub(crate) board: Board<'m>,
+    pub(crate) console: C,
+    pub(crate) ending: Option<Ending>,
+    /// The console wants the run to stop.
+    pub(crate) is_broken: bool,
+    /// The level of INTR that the processor was told.
+    pub(crate) intr: bool,
+    /// Until when the emulator runs on without asking; 0 if it is not [`Pc::run`] that runs it.
+    pub(crate) slice_end: u64,
+    pub(crate) resets: u64,
+    pub(crate) kernel: Option<Kernel<'m>>,
+    /// The BIOS has come to the kernel.
+    pub(crate) wants_kernel: bool,
 }
 
 impl<'m, C: Console> Pc<'m, C> {
@@ -66,10 +70,15 @@ impl<'m, C: Console> Pc<'m, C> {
     pub fn new(ram: &'m [AtomicU8], console: C) -> Result<Self, Error> {
         Ok(Pc {
             memory: Memory::new(ram)?,
+            board: Board::new(ram.len() as u64),
             console,
-            serial: Serial::BOOTED,
-            system_port: SystemPort::BOOTED,
             ending: None,
+            is_broken: false,
+            intr: false,
+            slice_end: 0,
+            resets: 0,
+            kernel: None,
+            wants_kernel: false,
         })
     }
 
@@ -80,6 +89,87 @@ impl<'m, C: Console> Pc<'m, C> {
     /// The image is empty or does not lie in memory; then nothing was written.
     pub fn load(&mut self, start: Phys, image: &[u8]) -> Result<(), Error> {
         self.memory.load(start, image)
+    }
+
+    /// Attaches a disk as the first of the primary ATA channel.
+    ///
+    /// # Errors
+    /// It has no sectors, or more than can be addressed.
+    pub fn attach_disk(&mut self, disk: &'m mut dyn Disk) -> Result<(), Error> {
+        match disk.sectors() {
+            0 => return Err(Error::DiskEmpty),
+            sectors if sectors > MOST_SECTORS => return Err(Error::DiskTooLarge { sectors }),
+            _ => self.board.disk = Some(disk),
+        }
+        Ok(())
+    }
+
+    /// Adds a file to the firmware configuration device, or replaces one. SeaBIOS looks for
+    /// `floppyimg/NAME`, a bootable floppy of an exact size, `vgaroms/NAME` and `genroms/NAME`,
+    /// `bootorder`, and settings in `etc/`.
+    ///
+    /// # Errors
+    /// The name is empty or longer than 55 bytes, or there are 32 files.
+    pub fn add_file(&mut self, name: &'m str, contents: &'m [u8]) -> Result<(), Error> {
+        let is_added = self.board.config.add(name, Contents::Long(contents));
+        if is_added { Ok(()) } else { Err(Error::FileRefused) }
+    }
+
+    /// Has the BIOS boot a Linux kernel, a bzImage, or what has its format, such as memtest86+.
+    /// Say so before [`Pc::boot_bios`].
+    ///
+    /// # Errors
+    /// It has no header, is too old or cut off, or does not fit into RAM.
+    pub fn set_kernel(&mut self, image: &'m [u8], command_line: &'m str) -> Result<(), Error> {
+        self.kernel = Some(Kernel::new(image, command_line, self.memory.len())?);
+        Ok(())
+    }
+
+    /// Sets the date of the clock: seconds since 1970 when the machine is switched on.
+    pub fn set_date(&mut self, seconds: i64) {
+        self.board.rtc.set_epoch(seconds);
+    }
+
+    /// Sets a byte of CMOS memory, such as the boot order in 38h and 3Dh.
+    pub fn set_cmos(&mut self, index: u8, value: u8) {
+        self.board.rtc.set_byte(index, value);
+    }
+
+    /// Sets where time comes from.
+    pub fn set_clock(&mut self, clock: Clock<'m>) {
+        self.board.time.set_clock(clock);
+    }
+
+    /// Nanoseconds since the machine was switched on.
+    pub fn now(&self) -> u64 {
+        self.board.time.now()
+    }
+
+    /// When a device next does something by itself, in nanoseconds since the machine was switched
+    /// on.
+    pub fn next_event(&self) -> Option<u64> {
+        self.board.next_event()
+    }
+
+    /// Has text typed on the keyboard, at a pace a guest can follow. Returns how many bytes of it
+    /// there was room for; offer the rest later. Characters that a US keyboard does not have are
+    /// left out; the arrows ↑ ↓ ← → are keys.
+    pub fn type_text(&mut self, text: &str) -> usize {
+        let taken = self.board.keyboard.keyboard.type_text(text);
+        self.board.refresh();
+        taken
+    }
+
+    /// Is there text that the guest has not taken from the keyboard yet?
+    pub fn is_typing(&self) -> bool {
+        self.board.keyboard.keyboard.is_typing()
+    }
+
+    /// Sends bytes to COM1. Returns how many there was room for; offer the rest later.
+    pub fn send_serial(&mut self, bytes: &[u8]) -> usize {
+        let taken = self.board.serial.send(bytes);
+        self.board.refresh();
+        taken
     }
 
     /// The byte a load from physical memory would read; all ones where there is none.
@@ -94,12 +184,29 @@ impl<'m, C: Console> Pc<'m, C> {
 
     /// The text screen, or `None` if RAM ends before it.
     pub fn screen(&self) -> Option<Screen<'m>> {
-        self.memory.screen()
+        self.memory.screen(self.board.vga.start())
+    }
+
+    /// The row and column of the cursor, if it is on the screen and visible.
+    pub fn cursor(&self) -> Option<(usize, usize)> {
+        let at = self.board.vga.cursor()?.checked_sub(self.board.vga.start())?;
+        let (row, column) = (at / Screen::COLUMNS, at % Screen::COLUMNS);
+        (row < Screen::ROWS).then_some((row, column))
     }
 
     /// How the guest ended the run, once `run` returned `Stop::Requested`.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
+    }
+
+    /// How often the processor was reset. Without a BIOS a reset is an [`Ending`].
+    pub fn resets(&self) -> u64 {
+        self.resets
+    }
+
+    /// The last code the guest wrote to port 80h: how far its self test came.
+    pub fn post_code(&self) -> u8 {
+        self.board.post
     }
 
     /// The console it was given.
@@ -113,166 +220,6 @@ impl<'m, C: Console> Pc<'m, C> {
     }
 
     pub(crate) fn is_a20_open(&self) -> bool {
-        self.system_port.is_a20_open()
-    }
-
-    fn read_byte(&mut self, port: u16) -> u8 {
-        match port {
-            SYSTEM_PORT => self.system_port.read(),
-            DEBUG_E9 | DEBUG_402 => DEBUG_PRESENT,
-            COM1..=COM1_LAST => self.serial.read(port - COM1),
-            _ => 0xFF,
-        }
-    }
-
-    fn write_byte(&mut self, port: u16, value: u8, control: &mut Control) {
-        match port {
-            SYSTEM_PORT => match self.system_port.write(value) {
-                SystemWrite::A20(open) => control.a20(open),
-                SystemWrite::Reset => self.end(Ending::Reset, control),
-            },
-            DEBUG_E9 | DEBUG_402 => self.print(Channel::Debug, value, control),
-            DEBUG_EXIT => self.end(Ending::Exit(u32::from(value)), control),
-            COM1..=COM1_LAST => {
-                if let Some(byte) = self.serial.write(port - COM1, value) {
-                    self.print(Channel::Serial, byte, control);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn print(&mut self, channel: Channel, byte: u8, control: &mut Control) {
-        if self.console.byte(channel, byte) == ControlFlow::Break(()) {
-            control.stop();
-        }
-    }
-
-    fn end(&mut self, ending: Ending, control: &mut Control) {
-        self.ending = Some(ending);
-        control.stop();
-    }
-}
-
-impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
-    fn prepare(&mut self, page: Phys, _access: Access, _control: &mut Control) -> Prepared<'m> {
-        self.memory.page(page)
-    }
-
-    fn port_in(&mut self, port: u16, size: u8, _control: &mut Control) -> Reply {
-        let mut value = 0;
-        for i in 0..u16::from(size.min(4)) {
-            // Devices are a byte wide: a wider access reaches the ports that follow, one by one.
-            value |= u64::from(self.read_byte(port.wrapping_add(i))) << (8 * i);
-        }
-        Reply::Ready(value)
-    }
-
-    fn port_out(&mut self, port: u16, size: u8, data: u64, control: &mut Control) -> Reply {
-        match (port, size) {
-            (DEBUG_EXIT, _) => self.end(Ending::Exit(data as u32), control),
-            (PM1_CONTROL, 2..) if is_power_off(data as u16) => {
-                self.end(Ending::PowerOff, control);
-            }
-            _ => {
-                for i in 0..u16::from(size.min(4)) {
-                    self.write_byte(port.wrapping_add(i), (data >> (8 * i)) as u8, control);
-                }
-            }
-        }
-        Reply::Ready(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    extern crate std;
-    use super::*;
-    use std::vec::Vec;
-
-    struct Log(Vec<(Channel, u8)>);
-
-    impl Console for Log {
-        fn byte(&mut self, channel: Channel, byte: u8) -> ControlFlow<()> {
-            self.0.push((channel, byte));
-            ControlFlow::Continue(())
-        }
-    }
-
-    fn ram() -> Vec<AtomicU8> {
-        (0..4096).map(|_| AtomicU8::new(0)).collect()
-    }
-
-    fn input(pc: &mut Pc<'_, Log>, port: u16, size: u8) -> u64 {
-        match pc.port_in(port, size, &mut Control::default()) {
-            Reply::Ready(value) => value,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn output(pc: &mut Pc<'_, Log>, port: u16, size: u8, data: u64) {
-        let _ = pc.port_out(port, size, data, &mut Control::default());
-    }
-
-    #[test]
-    fn unclaimed_ports_read_all_ones_at_every_size() {
-        let ram = ram();
-        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
-        assert_eq!(input(&mut pc, 0x60, 1), 0xFF);
-        assert_eq!(input(&mut pc, 0xCF8, 4), 0xFFFF_FFFF);
-        assert_eq!(input(&mut pc, 0xFFFF, 2), 0xFFFF);
-    }
-
-    #[test]
-    fn both_debug_ports_read_e9_and_print() {
-        let ram = ram();
-        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
-        assert_eq!((input(&mut pc, 0x402, 1), input(&mut pc, 0xE9, 1)), (0xE9, 0xE9));
-        output(&mut pc, 0x402, 1, 0x41);
-        output(&mut pc, 0xE9, 1, 0x142);
-        output(&mut pc, 0x3F8, 1, 0x43);
-        let log = [(Channel::Debug, 0x41), (Channel::Debug, 0x42), (Channel::Serial, 0x43)];
-        assert_eq!(pc.console().0, log);
-    }
-
-    #[test]
-    fn a_word_reaches_two_byte_wide_ports() {
-        let ram = ram();
-        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
-        output(&mut pc, 0x3FE, 2, 0x5AFF);
-        assert_eq!(input(&mut pc, 0x3FE, 2), 0x5AB0);
-        output(&mut pc, 0xE8, 2, 0x4100);
-        assert_eq!(pc.console().0, [(Channel::Debug, 0x41)]);
-    }
-
-    #[test]
-    fn port_501_ends_the_run_with_the_value_written() {
-        let ram = ram();
-        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
-        assert_eq!(pc.ending(), None);
-        output(&mut pc, 0x501, 4, 0x1_0002);
-        assert_eq!(pc.ending(), Some(Ending::Exit(0x1_0002)));
-    }
-
-    #[test]
-    fn port_604_powers_off_on_a_word_of_2000h_only() {
-        let ram = ram();
-        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
-        output(&mut pc, 0x604, 1, 0x00);
-        output(&mut pc, 0x604, 2, 0x0001);
-        assert_eq!(pc.ending(), None);
-        output(&mut pc, 0x604, 2, 0x2000);
-        assert_eq!(pc.ending(), Some(Ending::PowerOff));
-    }
-
-    #[test]
-    fn port_92_reads_back_the_gate_and_resets() {
-        let ram = ram();
-        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
-        assert_eq!(input(&mut pc, 0x92, 1), 0x02);
-        output(&mut pc, 0x92, 1, 0x00);
-        assert!(!pc.is_a20_open());
-        output(&mut pc, 0x92, 1, 0x01);
-        assert_eq!(pc.ending(), Some(Ending::Reset));
+        self.board.a20
     }
 }

@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Where text memory starts.
 pub(crate) const TEXT_BASE: u64 = 0xB_8000;
+/// How much there is.
+const TEXT_BYTES: usize = 0x8000;
 
 /// A view of the 80 by 25 characters; it shows what the guest has written at the time of a call.
 #[derive(Clone, Copy)]
@@ -38,9 +40,11 @@ impl<'m> Screen<'m> {
     /// Bytes of memory: a character and an attribute each.
     pub const BYTES: usize = 2 * Self::COLUMNS * Self::ROWS;
 
-    /// The screen in `ram`, or `None` where RAM ends before it.
-    pub(crate) fn in_ram(ram: &'m [AtomicU8]) -> Option<Self> {
-        let base = TEXT_BASE as usize;
+    /// The screen in `ram` that begins with the character `start` of text memory, or with the
+    /// first if it would not end there; `None` where RAM ends before it.
+    pub(crate) fn in_ram(ram: &'m [AtomicU8], start: usize) -> Option<Self> {
+        let offset = Some(2 * start).filter(|offset| offset + Self::BYTES <= TEXT_BYTES);
+        let base = TEXT_BASE as usize + offset.unwrap_or(0);
         Some(Screen { cells: ram.get(base..base + Self::BYTES)? })
     }
 
@@ -89,14 +93,14 @@ mod tests {
 
     #[test]
     fn ram_that_ends_before_b8fa0_has_no_screen() {
-        assert!(Screen::in_ram(&ram(0xB_8F9F)).is_none());
-        assert!(Screen::in_ram(&ram(0xB_8FA0)).is_some());
+        assert!(Screen::in_ram(&ram(0xB_8F9F), 0).is_none());
+        assert!(Screen::in_ram(&ram(0xB_8FA0), 0).is_some());
     }
 
     #[test]
     fn a_character_is_found_at_its_row_and_column() {
         let ram = ram(0xB_9000);
-        let screen = Screen::in_ram(&ram).expect("RAM reaches past text memory");
+        let screen = Screen::in_ram(&ram, 0).expect("RAM reaches past text memory");
         screen.clear();
         assert!(screen.is_blank());
         ram[0xB_8000 + 2 * (80 * 24 + 79)].store(b'Z', Ordering::Relaxed);
@@ -107,9 +111,17 @@ mod tests {
     }
 
     #[test]
+    fn the_screen_begins_where_the_controller_says() {
+        let ram = ram(0xC_0000);
+        ram[0xB_8000 + 160].store(b'A', Ordering::Relaxed);
+        let code = |start| Screen::in_ram(&ram, start).map(|screen| screen.cell(0, 0).code);
+        assert_eq!([code(80), code(0), code(0x3FFF)], [Some(b'A'), Some(0), Some(0)]);
+    }
+
+    #[test]
     fn outside_the_screen_all_is_blank() {
         let ram = ram(0xB_9000);
-        let screen = Screen::in_ram(&ram).expect("RAM reaches past text memory");
+        let screen = Screen::in_ram(&ram, 0).expect("RAM reaches past text memory");
         assert!(screen.cell(0, 80).is_blank());
         assert!(screen.cell(25, 0).is_blank());
     }

@@ -1,7 +1,10 @@
-//! COM1: as much of a 16550A as polled output and its usual probes need.
+//! COM1: a 16550A.
 //!
-//! Bytes leave at once, so the transmitter always reads empty. Nothing is connected to the
-//! receiver except the transmitter itself in loopback mode, which drivers use to find the port.
+//! Bytes leave at once, so the transmitter always reads empty. Bytes for the guest wait in a queue
+//! before the port, and enter as fast as it takes them: there is no overrun, and a byte below the
+//! FIFO's trigger level has timed out at once.
+
+use crate::queue::Queue;
 
 /// The first of its eight ports.
 pub(crate) const COM1: u16 = 0x3F8;
@@ -10,9 +13,10 @@ pub(crate) const COM1_LAST: u16 = COM1 + 7;
 
 /// LCR: the first two registers are the divisor latch.
 const LCR_DLAB: u8 = 1 << 7;
-/// FCR: FIFOs on; clear the receiver.
+/// FCR: FIFOs on; clear the receiver; how many bytes interrupt.
 const FCR_ENABLE: u8 = 1 << 0;
 const FCR_CLEAR_RECEIVER: u8 = 1 << 1;
+const TRIGGERS: [usize; 4] = [1, 4, 8, 14];
 /// MCR: outputs, and loopback.
 const MCR_DTR: u8 = 1 << 0;
 const MCR_RTS: u8 = 1 << 1;
@@ -30,14 +34,20 @@ const LSR_EMPTY: u8 = 0x60;
 /// IER: which events interrupt.
 const IER_DATA: u8 = 1 << 0;
 const IER_EMPTY: u8 = 1 << 1;
+const IER_MODEM: u8 = 1 << 3;
 /// IIR: what interrupts, most urgent first.
 const IIR_DATA: u8 = 0x04;
+const IIR_TIMEOUT: u8 = 0x0C;
 const IIR_EMPTY: u8 = 0x02;
+const IIR_MODEM: u8 = 0x00;
 const IIR_NONE: u8 = 0x01;
 const IIR_FIFOS: u8 = 0xC0;
 
+/// How much input waits at most before the port.
+pub(crate) const MOST_INPUT: usize = 256;
+
 /// The registers of one port.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Serial {
     divisor: u16,
     interrupt_enable: u8,
@@ -45,10 +55,13 @@ pub(crate) struct Serial {
     line_control: u8,
     modem_control: u8,
     scratch: u8,
-    /// A byte sent to itself.
-    received: Option<u8>,
+    received: Queue<16>,
+    /// What is to be received.
+    input: Queue<MOST_INPUT>,
     /// "Transmitter empty" has not been acknowledged by reading IIR or by sending.
     empty_event: bool,
+    /// Which modem inputs have changed since MSR was read, as its bits 0 to 3.
+    changes: u8,
 }
 
 impl Serial {
@@ -60,25 +73,34 @@ impl Serial {
         line_control: 0x03,
         modem_control: 0,
         scratch: 0,
-        received: None,
+        received: Queue::EMPTY,
+        input: Queue::EMPTY,
         empty_event: false,
+        changes: 0,
     };
+
+    /// As at power-on. What is to be received still is.
+    pub(crate) fn reset(&mut self) {
+        *self = Serial { input: self.input, ..Serial::BOOTED };
+    }
 
     /// IN of register 0 to 7.
     pub(crate) fn read(&mut self, register: u16) -> u8 {
         let [divisor_low, divisor_high] = self.divisor.to_le_bytes();
-        match register {
+        let value = match register {
             0 if self.has_divisor_access() => divisor_low,
             1 if self.has_divisor_access() => divisor_high,
-            0 => self.received.take().unwrap_or(0),
+            0 => self.received.pop().unwrap_or(0),
             1 => self.interrupt_enable,
-            2 => self.identify_interrupt(),
+            2 => self.identify_and_acknowledge(),
             3 => self.line_control,
             4 => self.modem_control,
-            5 => LSR_EMPTY | if self.received.is_some() { LSR_DATA } else { 0 },
-            6 => self.modem_status(),
+            5 => LSR_EMPTY | if self.received.is_empty() { 0 } else { LSR_DATA },
+            6 => self.modem_status() | core::mem::take(&mut self.changes),
             _ => self.scratch,
-        }
+        };
+        self.fill();
+        value
     }
 
     /// OUT to register 0 to 7. Returns the byte that leaves the machine, if one does.
@@ -96,44 +118,102 @@ impl Serial {
                 self.empty_event |= value & !self.interrupt_enable & IER_EMPTY != 0;
                 self.interrupt_enable = value & 0x0F;
             }
-            2 => {
-                self.fifo_control = value;
-                if value & FCR_CLEAR_RECEIVER != 0 {
-                    self.received = None;
-                }
-            }
+            2 => self.write_fifo_control(value),
             3 => self.line_control = value,
-            4 => self.modem_control = value & 0x1F,
+            4 => self.write_modem_control(value),
             5 | 6 => {}
             _ => self.scratch = value,
         }
+        self.fill();
         None
+    }
+
+    /// Adds bytes to what the guest will receive. Returns how many there was room for.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> usize {
+        let taken = bytes.iter().take_while(|byte| self.input.push(**byte)).count();
+        self.fill();
+        taken
+    }
+
+    /// The level of IRQ 4. OUT2 connects it on a PC.
+    pub(crate) fn interrupts(&self) -> bool {
+        let is_connected = self.modem_control & (MCR_OUT2 | MCR_LOOP) == MCR_OUT2;
+        is_connected && self.identify() != IIR_NONE
     }
 
     fn transmit(&mut self, value: u8) -> Option<u8> {
         self.empty_event = true;
-        if self.modem_control & MCR_LOOP != 0 {
-            self.received = Some(value);
-            return None;
+        if self.modem_control & MCR_LOOP == 0 {
+            return Some(value);
         }
-        Some(value)
+        if self.received.len() < self.depth() {
+            self.received.push(value);
+        }
+        None
+    }
+
+    /// Lets waiting input in, as far as there is room. In loopback the line is cut off.
+    fn fill(&mut self) {
+        while self.modem_control & MCR_LOOP == 0 && self.received.len() < self.depth() {
+            match self.input.pop() {
+                Some(byte) => self.received.push(byte),
+                None => return,
+            };
+        }
+    }
+
+    fn has_fifos(&self) -> bool {
+        self.fifo_control & FCR_ENABLE != 0
+    }
+
+    fn depth(&self) -> usize {
+        if self.has_fifos() { 16 } else { 1 }
     }
 
     fn has_divisor_access(&self) -> bool {
         self.line_control & LCR_DLAB != 0
     }
 
+    fn write_fifo_control(&mut self, value: u8) {
+        // The receiver is emptied also when the FIFOs are switched on or off.
+        if value & FCR_CLEAR_RECEIVER != 0 || (value ^ self.fifo_control) & FCR_ENABLE != 0 {
+            self.received.clear();
+        }
+        self.fifo_control = value;
+    }
+
+    fn write_modem_control(&mut self, value: u8) {
+        let before = self.modem_status();
+        self.modem_control = value & 0x1F;
+        let now = self.modem_status();
+        // The ring indicator tells only its trailing edge.
+        let changed = (before ^ now) & !MSR_RI | before & !now & MSR_RI;
+        self.changes |= changed >> 4;
+    }
+
+    /// IIR without the bits of the FIFOs.
+    fn identify(&self) -> u8 {
+        let trigger = match self.has_fifos() {
+            true => TRIGGERS[usize::from(self.fifo_control >> 6)],
+            false => 1,
+        };
+        let enabled = |event| self.interrupt_enable & event != 0;
+        match self.received.len() {
+            len if enabled(IER_DATA) && len >= trigger => IIR_DATA,
+            len if enabled(IER_DATA) && len > 0 => IIR_TIMEOUT,
+            _ if enabled(IER_EMPTY) && self.empty_event => IIR_EMPTY,
+            _ if enabled(IER_MODEM) && self.changes != 0 => IIR_MODEM,
+            _ => IIR_NONE,
+        }
+    }
+
     /// IIR. Reading it acknowledges the "transmitter empty" event if it is the one reported.
-    fn identify_interrupt(&mut self) -> u8 {
-        let fifos = if self.fifo_control & FCR_ENABLE != 0 { IIR_FIFOS } else { 0 };
-        if self.interrupt_enable & IER_DATA != 0 && self.received.is_some() {
-            return fifos | IIR_DATA;
-        }
-        if self.interrupt_enable & IER_EMPTY != 0 && self.empty_event {
+    fn identify_and_acknowledge(&mut self) -> u8 {
+        let event = self.identify();
+        if event == IIR_EMPTY {
             self.empty_event = false;
-            return fifos | IIR_EMPTY;
         }
-        fifos | IIR_NONE
+        event | if self.has_fifos() { IIR_FIFOS } else { 0 }
     }
 
     /// MSR: a terminal that is always ready, or in loopback this port's own outputs.
@@ -149,64 +229,5 @@ impl Serial {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_byte_written_to_the_data_register_leaves_and_the_line_stays_ready() {
-        let mut serial = Serial::BOOTED;
-        assert_eq!(serial.read(5), 0x60);
-        assert_eq!(serial.write(0, b'A'), Some(b'A'));
-        assert_eq!(serial.read(5), 0x60);
-        assert_eq!(serial.read(0), 0);
-    }
-
-    #[test]
-    fn with_dlab_set_the_divisor_is_written_and_nothing_is_sent() {
-        let mut serial = Serial::BOOTED;
-        serial.write(3, 0x83);
-        assert_eq!(serial.write(0, 0x01), None);
-        assert_eq!(serial.write(1, 0x02), None);
-        assert_eq!((serial.read(0), serial.read(1)), (0x01, 0x02));
-        serial.write(3, 0x03);
-        assert_eq!(serial.read(1), 0, "the divisor's high byte is not IER");
-        assert_eq!(serial.write(0, b'B'), Some(b'B'));
-    }
-
-    #[test]
-    fn the_scratch_register_keeps_its_value_and_status_registers_ignore_writes() {
-        let mut serial = Serial::BOOTED;
-        serial.write(7, 0xA5);
-        serial.write(5, 0x00);
-        serial.write(6, 0x00);
-        assert_eq!((serial.read(7), serial.read(5), serial.read(6)), (0xA5, 0x60, 0xB0));
-    }
-
-    #[test]
-    fn fifos_are_reported_once_enabled() {
-        let mut serial = Serial::BOOTED;
-        assert_eq!(serial.read(2), 0x01);
-        serial.write(2, 0xC7);
-        assert_eq!(serial.read(2), 0xC1);
-    }
-
-    #[test]
-    fn loopback_returns_bytes_and_modem_lines_to_the_guest_alone() {
-        let mut serial = Serial::BOOTED;
-        serial.write(4, 0x1E);
-        assert_eq!(serial.read(6), 0xD0);
-        assert_eq!(serial.write(0, 0xAE), None);
-        assert_eq!(serial.read(5), 0x61);
-        assert_eq!(serial.read(0), 0xAE);
-        assert_eq!(serial.read(5), 0x60);
-    }
-
-    #[test]
-    fn the_empty_event_is_identified_until_it_is_read() {
-        let mut serial = Serial::BOOTED;
-        serial.write(1, 0x02);
-        assert_eq!((serial.read(2), serial.read(2)), (0x02, 0x01));
-        serial.write(0, b'x');
-        assert_eq!((serial.read(2), serial.read(2)), (0x02, 0x01));
-    }
-}
+#[path = "serial_tests.rs"]
+mod tests;

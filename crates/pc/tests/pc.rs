@@ -1,5 +1,8 @@
 //! Guests that run in the PC, from their first byte to how they end.
 
+#[path = "pc/devices.rs"]
+mod devices;
+
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;
 
