@@ -1,8 +1,9 @@
-//! Boots a BIOS: `bios BIOS [floppy=F] [disk=F] [kernel=F] [append=TEXT] [rom=F] [until=TEXT]
-//! [type=TEXT@TRIGGER]... [limit=N] [memory=MiB] [trace=N]`. Ports 402h and E9h go to stderr, COM1 to stdout.
+//! Boots a BIOS:
+//! `bios BIOS [floppy=F] [disk=F] [kernel=F] [append=TEXT] [rom=F] [until=TEXT]
+//! [type=TEXT@TRIGGER]... [limit=N] [memory=MiB] [trace=N]`.
 //!
-//! `\n` in TEXT is Enter. The disk is read only. `trace=N` prints where the processor was at the
-//! last N slices of 1000 instructions.
+//! Ports 402h and E9h go to stderr, COM1 to stdout. `\n` in TEXT is Enter. The disk is read only.
+//! `trace=N` prints where the processor was at the ends of the last N slices of 1000 instructions.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Write;
@@ -10,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicU8;
 use std::time::Instant;
 
-use realmode::{CacheLine, Cpu, Emulator, Profile, SegReg, Stop};
+use realmode::{CacheLine, Cpu, Emulator, Features, Profile, SegReg, Stop};
 use realmode_pc::{Channel, Console, Disk, DiskError, Pc, SECTOR};
 
 struct Output {
@@ -56,29 +57,56 @@ impl Disk for ReadOnly {
 
 type Failure = Box<dyn std::error::Error>;
 
+/// Programs that find PAE turn paging on.
+const UNPAGED: Profile = Profile {
+    name: "unpaged",
+    id: 128,
+    features: Profile::INTEL.features.difference(Features::PAE),
+    ..Profile::INTEL
+};
+
+struct Options(HashMap<String, Vec<String>>);
+
+impl Options {
+    fn read(arguments: impl Iterator<Item = String>) -> Result<Options, Failure> {
+        let mut options: HashMap<String, Vec<String>> = HashMap::new();
+        for argument in arguments {
+            let (name, value) = argument.split_once('=').ok_or("an option is NAME=VALUE")?;
+            let value = value.replace("\\n", "\n").replace("\\e", "\x1b");
+            options.entry(name.to_owned()).or_default().push(value);
+        }
+        Ok(Options(options))
+    }
+
+    fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.all(name).first().map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str, default: u64) -> Result<u64, Failure> {
+        Ok(self.all(name).first().map_or(Ok(default), |value| value.parse())?)
+    }
+
+    fn file(&self, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+        Ok(self.all(name).first().map(std::fs::read).transpose()?)
+    }
+}
+
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
-    let bios = arguments.next().ok_or("which BIOS?")?;
-    let mut options: HashMap<String, Vec<String>> = HashMap::new();
-    for argument in arguments {
-        let (name, value) = argument.split_once('=').ok_or("an option is NAME=VALUE")?;
-        let value = value.replace("\\n", "\n").replace("\\e", "\x1b");
-        options.entry(name.to_owned()).or_default().push(value);
-    }
-    let option = |name: &str| options.get(name).and_then(|values| values.first());
-    let number = |name: &str, default: u64| match option(name) {
-        Some(value) => value.parse(),
-        None => Ok(default),
-    };
-    let read = |name: &str| option(name).map(std::fs::read).transpose();
+    let bios = std::fs::read(arguments.next().ok_or("which BIOS?")?)?;
+    let options = Options::read(arguments)?;
+    let bios: Vec<AtomicU8> = bios.into_iter().map(AtomicU8::new).collect();
+    let ram = options.number("memory", 32)? << 20;
+    let ram: Vec<AtomicU8> = (0..ram).map(|_| AtomicU8::new(0)).collect();
+    let floppy = options.file("floppy")?.map(whole_floppy);
+    let (rom, kernel) = (options.file("rom")?, options.file("kernel")?);
+    let mut disk = options.file("disk")?.map(ReadOnly);
 
-    let bios: Vec<AtomicU8> = std::fs::read(bios)?.into_iter().map(AtomicU8::new).collect();
-    let ram: Vec<AtomicU8> = (0..number("memory", 32)? << 20).map(|_| AtomicU8::new(0)).collect();
-    let floppy = read("floppy")?.map(whole_floppy);
-    let rom = read("rom")?;
-    let kernel = read("kernel")?;
-    let mut disk = read("disk")?.map(ReadOnly);
-    let until = option("until").map_or(Vec::new(), |text| text.clone().into_bytes());
+    let until = options.text("until").as_bytes().to_vec();
     let output = Output { seen: [Vec::new(), Vec::new()], until, is_found: false };
     let mut pc = Pc::new(&ram, output)?;
     if let Some(floppy) = &floppy {
@@ -89,33 +117,32 @@ fn main() -> Result<(), Failure> {
         // Text goes to the screen alone.
         pc.add_file("etc/sercon-port", &[0; 8])?;
     }
-    let append = option("append").map_or("", String::as_str);
     if let Some(kernel) = &kernel {
-        pc.set_kernel(kernel, append)?;
+        pc.set_kernel(kernel, options.text("append"))?;
     }
     if let Some(disk) = &mut disk {
         pc.attach_disk(disk)?;
     }
-    let mut typing: VecDeque<(String, String)> = options
-        .get("type")
-        .into_iter()
-        .flatten()
-        .filter_map(|value| value.rsplit_once('@'))
-        .map(|(text, trigger)| (text.to_owned(), trigger.to_owned()))
-        .collect();
+    let cpu = pc.boot_bios(&bios)?;
+    drive(&options, &mut pc, cpu)
+}
 
-    let mut cpu = pc.boot_bios(&bios)?;
-    let mut lines = vec![CacheLine::EMPTY; 4096];
-    let mut emulator = Emulator::new(&Profile::INTEL, &mut lines);
-    let (limit, trace) = (number("limit", 2_000_000_000)?, number("trace", 0)? as usize);
-    let (started, mut places) = (Instant::now(), VecDeque::new());
+fn drive<'m>(options: &Options, pc: &mut Pc<'m, Output>, mut cpu: Cpu) -> Result<(), Failure> {
+    let mut typing: VecDeque<(&str, &str)> =
+        options.all("type").iter().filter_map(|value| value.rsplit_once('@')).collect();
+    let limit = options.number("limit", 2_000_000_000)?;
+    let trace = options.number("trace", 0)? as usize;
     let slice = if trace > 0 { 1000 } else { 200_000 };
+    // The emulator borrows as long as the memory lives.
+    let lines = Vec::leak(vec![CacheLine::EMPTY; 4096]);
+    let mut emulator = Emulator::new(&UNPAGED, lines);
+    let (started, mut places) = (Instant::now(), VecDeque::new());
     let stop = loop {
         let stop = pc.run(&mut emulator, &mut cpu, slice)?;
         places.push_back(place(&cpu));
         places.drain(..places.len().saturating_sub(trace));
         if let Some((text, trigger)) = typing.front()
-            && is_shown(&pc, trigger)
+            && is_shown(pc, trigger)
         {
             pc.type_text(text);
             pc.console_mut().seen = [Vec::new(), Vec::new()];
@@ -127,19 +154,13 @@ fn main() -> Result<(), Failure> {
     };
     let seconds = started.elapsed().as_secs_f64();
     places.iter().for_each(|place| eprintln!("{place}"));
-    print_screen(&pc);
+    print_screen(pc);
     eprintln!("\n{stop:?} {:?} at {}", pc.ending(), place(&cpu));
-    eprintln!(
-        "found: {}, resets: {}, POST {:02X}h",
-        pc.console().is_found,
-        pc.resets(),
-        pc.post_code()
-    );
-    eprintln!(
-        "{} instructions, {seconds:.3} s, {:.3} s of the guest's",
-        emulator.counters().instructions,
-        pc.now() as f64 / 1e9
-    );
+    let is_found = pc.console().is_found;
+    eprintln!("found: {is_found}, resets: {}, POST {:02X}h", pc.resets(), pc.post_code());
+    let instructions = emulator.counters().instructions;
+    let guest = pc.now() as f64 / 1e9;
+    eprintln!("{instructions} instructions, {seconds:.3} s, {guest:.3} s of the guest's");
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! | 00000-9FFFF | RAM |
 //! | A0000-B7FFF | nothing: reads all ones |
 //! | B8000-BFFFF | VGA text memory, read back through [`Screen`] |
-//! | C0000-FFFFF | with a BIOS, RAM that ends with a copy of it; else pages an image was loaded to |
+//! | C0000-FFFFF | with a BIOS, RAM that ends with a copy; else pages an image was loaded to |
 //! | 100000 up | RAM, as much as the caller gave |
 //! | to FFFFFFFF | the BIOS, which cannot be written |
 //! | ports 20h, A0h, 4D0h | two 8259 interrupt controllers |
