@@ -83,6 +83,8 @@ pub struct InFlight {
     pub read_count: u16,
     /// Bytes written so far.
     pub written: u32,
+    /// Deliveries that failed before the one in flight, each for the next one's exception.
+    pub deliveries: u8,
 }
 
 impl InFlight {
@@ -147,6 +149,7 @@ impl Flight {
                 reads: [0; READ_CAPACITY],
                 read_count: 0,
                 written: 0,
+                deliveries: 0,
             },
             is_held: false,
             read_cursor: 0,

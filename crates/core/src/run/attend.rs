@@ -23,7 +23,7 @@ pub(super) enum Next {
 /// Exceptions that may follow each other before one is delivered. The processor's own make a
 /// triple fault of the fourth at the latest; a device behind the vector table could raise benign
 /// ones forever.
-const DELIVERIES: u32 = 8;
+const DELIVERIES: u8 = 8;
 
 impl Runner<'_, '_> {
     /// Everything that can be due between two instructions.
@@ -141,8 +141,11 @@ impl Runner<'_, '_> {
 
     /// Delivers an event, or what its delivery turns into.
     pub(super) fn deliver(&mut self, mut event: Event, mut resumed: bool) -> Option<Stop> {
-        self.counters.events += 1;
-        for _ in 0..DELIVERIES {
+        if !resumed {
+            self.counters.events += 1;
+            self.m.flight.record.deliveries = 0;
+        }
+        while self.m.flight.record.deliveries < DELIVERIES {
             if !resumed {
                 self.announce(event);
             }
@@ -162,6 +165,7 @@ impl Runner<'_, '_> {
                 }
                 Err(_) => return None,
             };
+            self.m.flight.record.deliveries += 1;
             event = match escalate(event, fault.vector) {
                 Escalation::Serial => Event::Exception(fault),
                 Escalation::DoubleFault if self.is_intercepted(Fault::new(vector::DF)) => {

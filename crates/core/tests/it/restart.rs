@@ -181,3 +181,29 @@ fn a_withdrawn_page_reads_ones_takes_no_store_and_stops_a_fetch_by_name() {
     assert_eq!(emulator.run(&mut cpu, &mut bus, 1), Ok(Stop::Budget));
     assert_eq!(cpu.gpr[Reg::Rax] & 0xFF, 0x55);
 }
+
+#[test]
+fn deliveries_that_fail_end_in_shutdown_also_if_each_waits_for_a_device() {
+    /// The first byte of each vector has to wait, and the rest raises a benign exception.
+    struct Failing<'m>(TestBus<'m>);
+    impl<'a, 'm: 'a> Bus<'a> for Failing<'m> {
+        fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'a> {
+            self.0.prepare(page, access, control)
+        }
+        fn mmio_read(&mut self, address: Phys, _: u8, _: &mut Control) -> Reply {
+            let is_first = (address.0 - DEVICE) % 4 == 1;
+            if is_first { Reply::Pending } else { Reply::Fault(Fault::new(17)) }
+        }
+    }
+    let mut guest = Guest::new(&[0x0F, 0x0B]);
+    guest.cpu.idtr.base = DEVICE + 1;
+    let mut bus = Failing(guest.bus);
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    for _ in 0..20 {
+        match emulator.run(&mut guest.cpu, &mut bus, 1) {
+            Ok(Stop::Mmio(_)) => emulator.reply(0).unwrap(),
+            stop => return assert_eq!(stop, Ok(Stop::Shutdown)),
+        }
+    }
+    panic!("no end");
+}
