@@ -132,7 +132,8 @@ impl Code {
             }
             b'f' => {
                 self.immediate(random);
-                self.number(random.next(), 2);
+                let selector = if random.one_in(2) { random.below(20) << 3 } else { random.next() };
+                self.number(selector, 2);
             }
             b'o' => self.number(u64::from(self.near), 2),
             _ => {}

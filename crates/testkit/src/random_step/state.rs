@@ -66,9 +66,56 @@ pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena) -> Case 
     let mut code = Code::new(cpu.rip as u16, cpu.is_64_bit_code());
     code.fill(random, 48);
     poke(&cpu, map, arena, linear, &code.bytes);
+    if cpu.cr0 & CR0_PE != 0 {
+        let descriptors: Vec<u8> = (0..TABLE).flat_map(|n| descriptor(random, n)).collect();
+        poke(&cpu, map, arena, cpu.gdtr.base, &descriptors);
+        let gates: Vec<u8> = (0..TABLE).flat_map(|_| gate(random)).collect();
+        poke(&cpu, map, arena, cpu.idtr.base, &gates);
+    }
     // Long enough for a loop to be followed from block to block, now and then.
     let most = if random.one_in(24) { 250 } else { 20 };
     Case { cpu, budget: 1 + random.below(most), map, salt: random.next(), code_page }
+}
+
+/// Entries of the descriptor tables that mean something.
+const TABLE: u64 = 20;
+/// Entries of code, from the first on.
+const CODE_ENTRIES: u64 = 7;
+
+/// A selector of one of them.
+fn selector(random: &mut Prng) -> u16 {
+    let rpl = if random.one_in(2) { random.below(4) } else { 0 };
+    (random.below(TABLE) << 3 | rpl) as u16
+}
+
+/// A descriptor: code in the first entries, then data, then everything else.
+fn descriptor(random: &mut Prng, number: u64) -> [u8; 8] {
+    let kind = match number {
+        _ if random.one_in(8) => random.below(32),
+        0..=CODE_ENTRIES => 0x1A | random.below(6),
+        ..14 => 0x12 | random.below(6),
+        ..17 => return gate(random),
+        _ => random.pick(&[1, 3, 2, 9, 0xB]),
+    };
+    let level = if random.one_in(4) { random.below(4) } else { 0 };
+    let present = u64::from(!random.one_in(8));
+    let access = kind | level << 5 | present << 7;
+    let limit = if random.one_in(2) { 0xF_FFFF } else { random.next() & 0xF_FFFF };
+    let flags = random.pick(&[0, 4, 8, 12]);
+    let base = random.next() & 0xFFFF_FFFF;
+    let low = limit & 0xFFFF | (base & 0xFF_FFFF) << 16 | access << 40;
+    (low | (limit >> 16) << 48 | flags << 52 | (base >> 24) << 56).to_le_bytes()
+}
+
+/// A gate of any kind.
+fn gate(random: &mut Prng) -> [u8; 8] {
+    let kind = random.pick(&[4, 5, 6, 7, 0xC, 0xE, 0xE, 0xF, 0xF]);
+    let level = if random.one_in(2) { 3 } else { 0 };
+    let access = kind | level << 5 | u64::from(!random.one_in(8)) << 7;
+    let offset = random.next() & 0xFFFF;
+    let count = random.below(4);
+    let selector = if random.one_in(8) { random.below(TABLE) } else { random.below(CODE_ENTRIES) };
+    (offset | (selector + 1) << 19 | count << 32 | access << 40).to_le_bytes()
 }
 
 fn linear_mask(cpu: &Cpu, profile: &Profile) -> u64 {
@@ -140,6 +187,7 @@ fn number(random: &mut Prng, rip: u64) -> u64 {
         1 => random.next() & 0xFFFF_FFFF,
         2 => random.pick(BOUNDARIES),
         3 | 4 => rip.wrapping_add(random.below(96)).wrapping_sub(16),
+        5 if random.one_in(2) => selector(random).into(),
         5 => random.below(16),
         6 => random.pick(BOUNDARIES).wrapping_sub(random.below(8)),
         _ => random.next() & 0xFFFF,
@@ -257,6 +305,13 @@ fn modes(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
         cpu.cr0 |= CR0_PE;
         if random.one_in(4) {
             cpu.rflags |= VM;
+        }
+        cpu.gdtr.limit |= 0x1FF;
+        if random.one_in(2) {
+            // As software that has just set PE, but with segments of level 0 or 3.
+            let level = random.pick(&[0, 0, 0x60]);
+            cpu.segment_mut(SegReg::Cs).attributes.0 = 0x9B | level;
+            cpu.segment_mut(SegReg::Ss).attributes.0 = 0x93 | level;
         }
     }
     if random.one_in(32) {
