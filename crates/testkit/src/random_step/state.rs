@@ -93,8 +93,8 @@ fn descriptor(random: &mut Prng, number: u64) -> [u8; 8] {
     let kind = match number {
         _ if random.one_in(8) => random.below(32),
         0..=CODE_ENTRIES => 0x1A | random.below(6),
-        ..14 => 0x12 | random.below(6),
-        ..17 => return gate(random),
+        8..14 => 0x12 | random.below(6),
+        14..17 => return gate(random),
         _ => random.pick(&[1, 3, 2, 9, 0xB]),
     };
     let level = if random.one_in(4) { random.below(4) } else { 0 };
