@@ -54,7 +54,7 @@ How a guest ends the run:
 Exit codes:
   0     the guest powered off, or --until TEXT appeared
   odd   the guest's own, through port 501h
-  2     the command line or a file is wrong; nothing ran
+  2     the command line or a file is wrong, and nothing ran; or output could not be written
   4     idle: the guest sits in HLT and nothing can wake it
   6     --limit was reached
   8     the guest got nowhere: triple fault, a BIOS call (there is no BIOS), a jump to itself,
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 
     /// RAM in MiB, from 1 to 3072
     #[arg(long, value_name = "MiB", default_value_t = 16)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=3072), allow_negative_numbers = true)]
+    #[arg(value_parser = arguments::memory, allow_negative_numbers = true)]
     memory: u64,
 
     /// End after so many instructions (20k, 3M and 1G work too)
@@ -91,6 +91,9 @@ pub(crate) struct Args {
     until: Option<String>,
 
     /// Write one line an instruction to FILE: place, bytes, registers before it
+    ///
+    /// REP is one line. An instruction that faults has one too, though --stats does not count it.
+    /// Ctrl-C cuts the trace off; --limit ends it whole.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -101,6 +104,10 @@ pub(crate) struct Args {
     screen: Option<ScreenTo>,
 
     /// Print instructions, seconds, MIPS and the emulator's counters to stderr
+    ///
+    /// A string instruction with REP counts once, however long it takes. Blocks are decoded
+    /// code: built, compared with memory again (proved) and dropped because it was written to
+    /// (retired). Careful instructions met a device, ROM, or written code.
     #[arg(long)]
     stats: bool,
 
@@ -132,9 +139,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     }
     if args.json {
         let place = report::place(&finished, &pc);
-        print(&format!("{}\n", report::json(&finished, &place, exit_code, &pc)))?;
+        print(&format!("{}\n", report::json(&finished, &place, exit_code, until, &pc)))?;
     } else {
-        print(&screen_text(args, &pc))?;
+        print(&screen_text(args, &finished, &pc))?;
         explain(args, &finished, &pc);
     }
     Ok(ExitCode::from(exit_code))
@@ -204,8 +211,8 @@ fn draw(pc: &Pc<'_, Output>, png: &OutputFile) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", png.path().display()))
 }
 
-/// The screen as it is to be printed; empty if it is not.
-fn screen_text(args: &Args, pc: &Pc<'_, Output>) -> String {
+/// The screen as it is to be printed, on lines of its own; empty if it is not.
+fn screen_text(args: &Args, finished: &Finished, pc: &Pc<'_, Output>) -> String {
     let Some(screen) = pc.screen() else { return String::new() };
     let is_wanted = match &args.screen {
         Some(to) => *to == ScreenTo::Text,
@@ -216,7 +223,8 @@ fn screen_text(args: &Args, pc: &Pc<'_, Output>) -> String {
     }
     let has_colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let rows = if has_colours { picture::coloured_rows(&screen) } else { picture::rows(&screen) };
-    rows.join("\n") + "\n"
+    let before = if finished.at_line_start { "" } else { "\n" };
+    format!("{before}{}\n", rows.join("\n"))
 }
 
 fn print(text: &str) -> Result<(), String> {
@@ -232,14 +240,14 @@ fn explain(args: &Args, finished: &Finished, pc: &Pc<'_, Output>) {
     use outcome::Outcome;
     use realmode_pc::Ending;
     let outcome = finished.outcome;
+    let message = outcome.message(args.until.as_deref());
     if outcome.is_nowhere() {
         let place = report::place(finished, pc);
-        eprintln!("realmode: {}", report::reason(outcome, &place));
-    } else if let Outcome::Ended(Ending::Exit(_)) = outcome {
-        eprintln!("realmode: {outcome}");
-    }
-    if let (Some(text), Outcome::Ended(_)) = (&args.until, outcome) {
-        eprintln!("realmode: {outcome}, but `{text}` had not appeared");
+        eprintln!("realmode: {}", report::reason(&message, &place));
+    } else if args.until.is_some() && matches!(outcome, Outcome::Ended(_))
+        || matches!(outcome, Outcome::Ended(Ending::Exit(_)))
+    {
+        eprintln!("realmode: {message}");
     }
     if args.stats {
         eprint!("{}", report::stats(finished));

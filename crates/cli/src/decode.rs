@@ -4,8 +4,11 @@ use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use realmode::{CodeSize, DecodeError, Instruction, Profile, Segmentation, decode_one};
+use realmode::{CodeSize, DecodeError, Generation, Instruction, Profile, Segmentation, decode_one};
 use serde_json::{Value, json};
+
+use crate::processor;
+use crate::stdout;
 
 /// Decode instruction bytes.
 ///
@@ -41,7 +44,7 @@ pub(crate) struct Args {
     protected: bool,
 
     /// The processor: 8086, 286, 386, 486, intel or amd.
-    #[arg(long, default_value = "intel", value_parser = parse_profile, value_name = "P")]
+    #[arg(long, default_value = "intel", value_parser = processor::parse, value_name = "P")]
     profile: &'static Profile,
 
     /// The address of the first byte, in hexadecimal.
@@ -62,13 +65,6 @@ fn parse_bits(text: &str) -> Result<CodeSize, String> {
     }
 }
 
-fn parse_profile(text: &str) -> Result<&'static Profile, String> {
-    Profile::by_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name).collect();
-        format!("no such processor; there are {}", names.join(", "))
-    })
-}
-
 fn parse_address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
     // A sign would be accepted otherwise.
@@ -81,6 +77,15 @@ fn parse_address(text: &str) -> Result<u64, String> {
 
 /// Runs the command. The error is a message for the user; the exit code is then 2.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
+    let first = match args.bits {
+        CodeSize::Bits16 => Generation::I8086,
+        CodeSize::Bits32 => Generation::I80386,
+        CodeSize::Bits64 => Generation::Modern,
+    };
+    if args.profile.generation < first {
+        let (name, bits) = (args.profile.name, args.bits.bits());
+        return Err(format!("profile {name} has no {bits}-bit code: change --bits or --profile"));
+    }
     let bytes = parse_hex(&input(&args.bytes)?)?;
     let segmentation = match (args.real, args.protected, args.bits) {
         (true, _, CodeSize::Bits64) => {
@@ -91,8 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     };
     let listing = decode(&bytes, args, segmentation);
     let text = if args.json { format!("{:#}\n", listing.json(args)) } else { listing.text(args) };
-    // A reader that has seen enough is no error.
-    let _ = io::Write::write_all(&mut io::stdout(), text.as_bytes());
+    stdout::print(&text)?;
     Ok(ExitCode::from(u8::from(listing.missing.is_some())))
 }
 

@@ -3,16 +3,18 @@
 
 mod boot;
 mod decode;
+mod processor;
 mod run_image;
+mod stdout;
 mod vectors;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// An x86 emulator for the code that hardware cannot enter.
+/// Boots images, runs test vectors and decodes bytes with the x86 emulator realmode.
 #[derive(Parser)]
-#[command(name = "realmode", version, about, arg_required_else_help = true)]
+#[command(name = "realmode", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -11,6 +11,8 @@ use realmode::{
     Stop,
 };
 
+use crate::stdout;
+
 const RAM: usize = 1 << 20;
 const ENTRY: usize = 0x1000;
 const STACK: u64 = 0x0FF0;
@@ -24,7 +26,12 @@ const LINES: usize = 2048;
 /// registers are zero. Prints `SECONDS WORD WORD WORD`, the words at 0000:3000, 3002 and 3004
 /// in hexadecimal.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  realmode run-image loop.bin")]
+#[command(after_help = "\
+Example:
+  realmode run-image loop.bin
+
+Exit code: 0 at HLT, 1 if the guest stopped elsewhere, 2 if the file is bad. An image that never
+halts runs until it is killed.")]
 pub(crate) struct Args {
     /// The image
     file: PathBuf,
@@ -69,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
 
     let byte = |at: usize| ram[at].load(Ordering::Relaxed);
     let words = RESULTS.map(|at| u16::from_le_bytes([byte(at), byte(at + 1)]));
-    println!("{seconds:.6} {:04x} {:04x} {:04x}", words[0], words[1], words[2]);
+    stdout::print(&format!("{seconds:.6} {:04x} {:04x} {:04x}\n", words[0], words[1], words[2]))?;
     if matches!(stop, Stop::Halt | Stop::Idle) {
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,7 +1,6 @@
 //! `realmode vectors`.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,6 +12,9 @@ use realmode_testkit::vector_run::{
     Contradiction, Ending, Failure, FileReport, RunOptions, run_files,
 };
 use serde_json::{Value, json};
+
+use crate::processor;
+use crate::stdout;
 
 /// Run MOO test vectors.
 ///
@@ -34,7 +36,7 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 
     /// The processor: 8086, 286, 386, 486, intel or amd. Default: the one a file names.
-    #[arg(long, value_name = "P", value_parser = parse_profile)]
+    #[arg(long, value_name = "P", value_parser = processor::parse)]
     profile: Option<&'static Profile>,
 
     /// Only the files of this opcode: F7.6, or C0 for its whole group. Can be given again.
@@ -57,13 +59,6 @@ pub(crate) struct Args {
     /// Print one JSON object and nothing else.
     #[arg(long)]
     json: bool,
-}
-
-fn parse_profile(name: &str) -> Result<&'static Profile, String> {
-    Profile::by_name(name).ok_or_else(|| {
-        let known: Vec<&str> = Profile::ALL.iter().map(|profile| profile.name).collect();
-        format!("unknown profile; known are {}", known.join(", "))
-    })
 }
 
 /// Runs the command. The error is a message for the user; the exit code is then 2.
@@ -93,11 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     } else {
         as_text(&reports, args.show, start.elapsed())
     };
-    // A reader that has seen enough (`| head`) is no failure.
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.to_string()),
-        _ => {}
-    }
+    stdout::print(&text)?;
     let is_failed = reports.iter().any(|report| report.failed != 0);
     Ok(ExitCode::from(u8::from(is_failed)))
 }

@@ -84,6 +84,7 @@ pub struct Control {
     pub(crate) interrupt: Option<bool>,
     pub(crate) nmi: bool,
     pub(crate) a20: Option<bool>,
+    pub(crate) stored: bool,
     /// Instructions completed so far, this run included.
     pub(crate) retired: u64,
 }
@@ -116,12 +117,20 @@ impl Control {
         self.nmi = true;
     }
 
+    /// The device has stored into guest memory, as a disk controller does: code there is compared
+    /// with what was decoded before it runs again. Without it the guest may see old code until
+    /// the next event, serialising instruction or `run`.
+    pub fn stored(&mut self) {
+        self.stored = true;
+    }
+
     /// Opens or closes the A20 gate.
     pub fn a20(&mut self, open: bool) {
         self.a20 = Some(open);
     }
 
     /// Instructions completed since the emulator was created; a clock that two runs agree on.
+    /// Only in [`prepare`](Bus::prepare) it may be ahead, by at most a block of instructions.
     pub fn retired(&self) -> u64 {
         self.retired
     }
@@ -132,6 +141,7 @@ impl Control {
             | self.interrupt.is_some()
             | self.nmi
             | self.a20.is_some()
+            | self.stored
     }
 }
 
@@ -174,7 +184,8 @@ impl Control {
 /// an emulator whose cache lives less long.
 pub trait Bus<'m> {
     /// What is the page that starts at `page` (a multiple of 4096)? Called on a miss only; the
-    /// answer is kept until the page is withdrawn.
+    /// answer is kept until the page is withdrawn, for every kind of access: a page of memory
+    /// that was prepared for a fetch is not asked for again by a load.
     fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'m>;
 
     /// A load of `size` (1, 2, 4 or 8) bytes from a device; `address` is a multiple of `size`.

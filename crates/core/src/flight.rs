@@ -8,6 +8,7 @@
 use crate::bus::{Linear, Phys};
 use crate::error::Error;
 use crate::fault::Event;
+use crate::mem::host::PAGE_SIZE;
 use crate::stop::{Direction, Request};
 
 /// The version of the record; another version is refused.
@@ -97,6 +98,10 @@ impl InFlight {
         if usize::from(self.span_count) > SPANS {
             return damaged("span_count");
         }
+        let pages = self.spans.iter().take(usize::from(self.span_count));
+        if pages.clone().any(|span| (span.linear.0 | span.phys.0) % PAGE_SIZE as u64 != 0) {
+            return damaged("spans");
+        }
         if usize::from(self.read_count) > READ_CAPACITY {
             return damaged("read_count");
         }
@@ -119,7 +124,6 @@ pub(crate) struct Flight {
     pub(crate) record: InFlight,
     /// A request waits for the VMM.
     pub(crate) is_held: bool,
-    pub(crate) span_cursor: usize,
     pub(crate) read_cursor: usize,
     pub(crate) write_cursor: u32,
     /// More was read than the record holds: the instruction cannot wait for a device.
@@ -145,11 +149,17 @@ impl Flight {
                 written: 0,
             },
             is_held: false,
-            span_cursor: 0,
             read_cursor: 0,
             write_cursor: 0,
             overflowed: false,
         }
+    }
+
+    /// Takes a record that was saved.
+    pub(crate) fn hold(&mut self, record: InFlight) {
+        self.record = record;
+        self.is_held = true;
+        self.overflowed = false;
     }
 
     /// Begins the record of a new instruction.
@@ -168,17 +178,15 @@ impl Flight {
 
     /// Goes back to the start of the record, to execute the instruction again.
     pub(crate) fn rewind(&mut self) {
-        self.span_cursor = 0;
         self.read_cursor = 0;
         self.write_cursor = 0;
     }
 
-    /// The next recorded translation, if it has been made before.
-    pub(crate) fn replay_span(&mut self, page: Linear, write: bool) -> Option<Phys> {
+    /// The translation of a page, if the instruction has made it before.
+    pub(crate) fn replay_span(&self, page: Linear, write: bool) -> Option<Phys> {
         let recorded = self.record.spans.get(..usize::from(self.record.span_count))?;
-        let span = *recorded.get(self.span_cursor)?;
-        self.span_cursor += 1;
-        (span.linear == page && (span.writable || !write)).then_some(span.phys)
+        let same = |span: &&Span| span.linear == page && (span.writable || !write);
+        recorded.iter().find(same).map(|span| span.phys)
     }
 
     /// Records a translation.
@@ -186,7 +194,6 @@ impl Flight {
         if let Some(place) = self.record.spans.get_mut(usize::from(self.record.span_count)) {
             *place = span;
             self.record.span_count += 1;
-            self.span_cursor = usize::from(self.record.span_count);
         }
     }
 

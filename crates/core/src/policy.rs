@@ -55,8 +55,10 @@ pub enum SplitLock {
 pub struct Policy {
     /// Instructions that stop before they execute.
     pub intercepts: Intercepts,
-    /// Exceptions of instructions that stop before they are delivered: bit n for vector n. Traps
-    /// (#DB after an instruction), double faults and injected events are delivered.
+    /// Exceptions that stop before they are delivered: bit n for vector n. An instruction that
+    /// faulted has changed nothing; after a trap (#DB) it is complete and DR6 is set; a double
+    /// fault takes the place of the exception that could not be delivered. To let the guest have
+    /// it, put it into `cpu.pending.event`: injected events are always delivered.
     pub exceptions: u32,
     /// Locked accesses that no host operation covers.
     pub split_lock: SplitLock,

@@ -8,10 +8,9 @@ mod flag_effects;
 mod restart;
 mod single;
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
-use crate::arch::control::{CR0_PE, EFER_LMA};
+use crate::arch::control::{CR0_PE, DR6_BS, EFER_LMA};
 use crate::arch::registers::SegReg;
+use crate::arch::rflags::{RF, TF};
 use crate::bus::{Bus, Control, Phys};
 use crate::cache::{Blocks, CacheLine};
 use crate::error::Error;
@@ -25,18 +24,10 @@ use crate::policy::Policy;
 use crate::profile::{Generation, Profile};
 use crate::state::{Cpu, Shadow};
 use crate::stop::Stop;
-use crate::view::Views;
+use crate::view::{Views, new_stamp};
 
 use code_mode::{decode_key, wrap_ip};
 use dispatch::Runner;
-
-/// Stamps tell the blocks of different emulators and flushes apart, so that cache memory can be
-/// handed on without being cleared.
-static NEXT_STAMP: AtomicU64 = AtomicU64::new(1);
-
-fn new_stamp() -> u64 {
-    NEXT_STAMP.fetch_add(1, Ordering::Relaxed)
-}
 
 /// An emulator for one virtual processor. It holds caches and the restart record; the state is
 /// the [`Cpu`] that is given to [`run`](Emulator::run). `'m` is the guest's memory.
@@ -121,8 +112,7 @@ impl<'m> Emulator<'m> {
     /// If the record is of another version or contradicts itself; nothing is changed then.
     pub fn restore_in_flight(&mut self, record: &InFlight) -> Result<(), Error> {
         record.check()?;
-        self.flight.record = record.clone();
-        self.flight.is_held = true;
+        self.flight.hold(record.clone());
         Ok(())
     }
 
@@ -169,17 +159,23 @@ impl<'m> Emulator<'m> {
     }
 
     /// Drops the instruction in flight. The next `run` begins at the `Cpu`'s RIP anew, and what
-    /// the instruction has read and written so far would be repeated.
+    /// the instruction has read and written so far would be repeated. An event in flight is lost:
+    /// deliver it, or put it into `Cpu::pending.event`.
     pub fn cancel(&mut self) {
         self.flight.is_held = false;
     }
 
-    /// Takes the instruction in flight over: it counts as done, and execution goes on at
-    /// `new_rip`.
+    /// Takes the instruction in flight over: it counts as done, with all that follows a completed
+    /// instruction (shadow and RF end, TF traps), and execution goes on at `new_rip`.
     pub fn finish(&mut self, cpu: &mut Cpu, new_rip: u64) {
         self.cancel();
         cpu.rip = new_rip;
         cpu.shadow = Shadow::NONE;
+        cpu.rflags &= !RF;
+        if cpu.rflags & TF != 0 {
+            cpu.pending.debug |= DR6_BS as u32;
+        }
+        self.counters.instructions += 1;
     }
 
     /// Runs the guest until something stops it, or for `budget` units: an instruction is one, as
@@ -247,6 +243,8 @@ impl<'m> Emulator<'m> {
     ) -> Result<Stop, Error> {
         self.check(cpu)?;
         wrap_ip(cpu, &self.profile);
+        // The VMM may have moved the gate since the last run, or brought another Cpu.
+        self.tlb.follow_gate(cpu.a20);
         let flags = Flags::from_rflags(cpu.rflags);
         let machine = Machine {
             cpu,

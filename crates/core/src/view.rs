@@ -1,6 +1,16 @@
 //! Views: numbered contexts in which blocks have been proved. Two instructions in the same view
 //! see code through the same CS, mode and map, and nobody but the guest itself has changed it.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Stamps tell the blocks of different emulators and flushes apart, so that cache memory can be
+/// handed on without being cleared.
+static NEXT_STAMP: AtomicU64 = AtomicU64::new(1);
+
+pub(crate) fn new_stamp() -> u64 {
+    NEXT_STAMP.fetch_add(1, Ordering::Relaxed)
+}
+
 /// What decides how code is seen.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Context {
@@ -46,6 +56,10 @@ impl Views {
         }
         let view = self.next_view;
         self.next_view += 1;
+        if self.next_view as u32 == 0 {
+            // Numbers of another stamp would follow.
+            self.next_view = new_stamp() << 32 | 1;
+        }
         self.table[self.next_slot % REMEMBERED] = (context, view);
         self.next_slot = (self.next_slot + 1) % REMEMBERED;
         view

@@ -44,6 +44,13 @@ fn word(text: &str) -> Result<u16, String> {
         .ok_or_else(|| format!("`{text}` is not a number from 0 to FFFF in hexadecimal"))
 }
 
+/// Parses a size of RAM in MiB.
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|size| (1..=3072).contains(size)).ok_or_else(|| {
+        "a whole number of MiB from 1 to 3072 is expected, without a unit".to_owned()
+    })
+}
+
 /// Parses a count of instructions: `5000`, `5_000`, `5k`, `5M`, `5G`.
 pub(super) fn count(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {

@@ -70,6 +70,14 @@ impl Outcome {
         }
     }
 
+    /// What happened, and that the text of `--until` is missing if the guest ended without it.
+    pub(super) fn message(self, until: Option<&str>) -> String {
+        match (self, until) {
+            (Outcome::Ended(_), Some(text)) => format!("{self}, but `{text}` had not appeared"),
+            _ => self.to_string(),
+        }
+    }
+
     /// Did the guest come to no end of its own?
     pub(super) fn is_nowhere(self) -> bool {
         !matches!(

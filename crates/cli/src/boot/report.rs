@@ -23,8 +23,8 @@ pub(super) fn place(finished: &Finished, pc: &Pc<'_, Output>) -> Place {
 }
 
 /// The lines for a run that got nowhere.
-pub(super) fn reason(outcome: Outcome, place: &Place) -> String {
-    let mut text = format!("{outcome}\n  at {}, {}", place.address(), place.mode);
+pub(super) fn reason(message: &str, place: &Place) -> String {
+    let mut text = format!("{message}\n  at {}, {}", place.address(), place.mode);
     if !place.bytes.is_empty() {
         text.push_str(&format!(": {}", place.hex()));
     }
@@ -52,12 +52,13 @@ pub(super) fn json(
     finished: &Finished,
     place: &Place,
     exit_code: u8,
+    until: Option<&str>,
     pc: &Pc<'_, Output>,
 ) -> Value {
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
     put("result", json!(finished.outcome.name()));
-    put("message", json!(finished.outcome.to_string()));
+    put("message", json!(finished.outcome.message(until)));
     put("exit_code", json!(exit_code));
     if let Outcome::Ended(Ending::Exit(value)) = finished.outcome {
         put("exit_value", json!(value));
@@ -120,7 +121,7 @@ mod tests {
             text: Some("jmp 7C4E".to_owned()),
         };
         assert_eq!(
-            reason(Outcome::Loop, &place),
+            reason(&Outcome::Loop.to_string(), &place),
             "loop: an instruction jumps to itself\n  at 0000:7C4E, real mode: EB FE  jmp 7C4E"
         );
     }

@@ -36,6 +36,8 @@ pub(super) struct Finished {
     pub(super) cpu: Cpu,
     pub(super) elapsed: Duration,
     pub(super) instructions: u64,
+    /// Did the guest's output end with a line?
+    pub(super) at_line_start: bool,
     /// The emulator's own counters, by name.
     pub(super) counters: Vec<(&'static str, u64)>,
 }
@@ -92,6 +94,7 @@ pub(super) fn run<'m>(
         cpu,
         elapsed: started.elapsed(),
         instructions: emulator.counters().instructions,
+        at_line_start: progress.at_line_start,
         counters: counters(emulator),
     })
 }

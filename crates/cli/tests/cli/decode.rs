@@ -50,6 +50,8 @@ fn bad_input_is_refused_with_its_place() {
     realmode(&["decode", "90", "--at", "+5"]).expect(2, &["hexadecimal"]);
     realmode(&["decode", "90", "--profile", "z80"]).expect(2, &["8086, 286"]);
     realmode(&["decode", "90", "--bits", "64", "--real"]).expect(2, &["--real"]);
+    realmode(&["decode", "90", "--bits", "32", "--profile", "286"]).expect(2, &["286", "32-bit"]);
+    realmode(&["decode", "90", "--bits", "64", "--profile", "486"]).expect(2, &["486", "64-bit"]);
 }
 
 #[test]

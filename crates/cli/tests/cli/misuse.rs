@@ -1,19 +1,21 @@
 //! What the user may get wrong: a clear error, exit code 2, and no file changed.
 
 use std::fs;
+#[cfg(target_os = "linux")]
+use std::process::Command;
 
 use crate::{file, path, realmode};
 
 #[test]
 fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
     for (arguments, words) in [
-        (&["--memory", "0"][..], &["0 is not in 1..=3072"][..]),
-        (&["--memory", "3073"], &["3073 is not in 1..=3072"]),
+        (&["--memory", "0"][..], &["MiB from 1 to 3072"][..]),
+        (&["--memory", "3073"], &["MiB from 1 to 3072"]),
         (&["--memory", "18446744073709551616"], &["--memory"]),
         (&["--memory", "1.5"], &["--memory"]),
         (&["--memory", "-1"], &["invalid value '-1'", "--memory"]),
         (&["--limit", "-1"], &["invalid value '-1'", "not a count"]),
-        (&["--memory", "many"], &["--memory"]),
+        (&["--memory", "16M"], &["--memory", "without a unit"]),
         (&["--limit", "0"], &["at least one instruction"]),
         (&["--limit", "10T"], &["not a count"]),
         (&["--until", ""], &["--until"]),
@@ -107,4 +109,21 @@ fn an_output_file_keeps_its_content_when_the_command_is_refused() {
     let screen = format!("png:{png}");
     realmode(&["boot", "--screen", &screen, "--image", "no-such-file@0:0"]).expect(2, &[]);
     assert_eq!(fs::read(&png).expect("still there"), b"precious");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_printed_is_an_error() {
+    let halt = file("halt.bin", &[0xF4]);
+    for arguments in [&["decode", "90"][..], &["run-image", &halt], &["boot", "--json"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has one");
+        let output = Command::new(env!("CARGO_BIN_EXE_realmode"))
+            .args(arguments)
+            .stdout(full)
+            .output()
+            .expect("the command can be started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(said.contains("cannot write to stdout"), "{arguments:?}: {said}");
+    }
 }

@@ -104,7 +104,7 @@ fn bad_files_and_arguments_are_named() {
     vectors("vectors-empty", &[], &[]).expect(2, &["no .MOO or .MOO.gz file"]);
     realmode(&["vectors", "/nonexistent"]).expect(2, &["/nonexistent: "]);
     let said = realmode(&["vectors", ".", "--profile", "z80"]);
-    said.expect(2, &["known are 8086, 286, 386, 486, intel, amd"]);
+    said.expect(2, &["there are 8086, 286, 386, 486, intel, amd"]);
     realmode(&["vectors", ".", "--jobs", "0"]).expect(2, &["--jobs"]);
     realmode(&["vectors"]).expect(2, &["<DIR>"]);
 }

@@ -46,6 +46,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     exit(101)
 }
 
+/// Without optimisation the precompiled core still names it; nothing unwinds.
+#[cfg(target_os = "linux")]
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
 /// The memory functions, where the target's own library does not bring them.
 #[cfg(target_os = "linux")]
 mod memory {

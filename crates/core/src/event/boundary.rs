@@ -15,6 +15,8 @@ use crate::state::{Activity, Cpu, Msrs, Pending, Shadow};
 pub(crate) enum Boundary {
     /// Deliver this, then look again.
     Deliver(Event),
+    /// The same for a trap of the last instruction, which the VMM may want to see.
+    Trap(Fault),
     /// A system-management interrupt waits.
     Smi,
     /// Execute the next instruction alone, because something may follow it.
@@ -49,7 +51,8 @@ impl Machine<'_, '_> {
         let shadow = self.cpu.shadow;
         if self.cpu.pending.debug != 0 && !shadow.mov_ss {
             self.cpu.dr6 |= u64::from(core::mem::take(&mut self.cpu.pending.debug));
-            return self.wake(Event::Exception(Fault::new(vector::DB)));
+            self.wake(Event::Exception(Fault::new(vector::DB)));
+            return Boundary::Trap(Fault::new(vector::DB));
         }
         if self.cpu.pending.nmi && !self.cpu.nmi_blocked && !shadow.mov_ss {
             self.cpu.pending.nmi = false;

@@ -2,14 +2,15 @@
 
 pub(crate) mod boundary;
 pub(crate) mod breakpoint;
+pub(crate) mod protected;
 pub(crate) mod real;
 
 use crate::arch::control::DR7_GD;
 use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::vector;
+use crate::event::protected::{Origin, Resume};
 use crate::fault::Event;
-use crate::machine::{Leave, Machine, Step};
-use crate::stop::UnimplementedReason;
+use crate::machine::{Machine, Step};
 
 /// What a fault during the delivery of another event becomes (SDM vol. 3A, "Conditions for
 /// Generating a Double Fault").
@@ -63,10 +64,21 @@ impl Event {
 impl Machine<'_, '_> {
     /// Delivers an event through the tables of the current mode. RIP is what the frame saves.
     pub(crate) fn deliver(&mut self, event: Event) -> Step {
-        if !self.cpu.is_real_mode() {
-            return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
+        if self.cpu.is_real_mode() {
+            self.deliver_real(event.vector(), self.cpu.rip)?;
+        } else {
+            let error_code = match event {
+                Event::Exception(fault) if vector::has_error_code(fault.vector) => {
+                    Some(fault.error_code)
+                }
+                _ => None,
+            };
+            let resume = match event {
+                Event::Exception(fault) if fault.vector != vector::DB => Resume::Set,
+                _ => Resume::Keep,
+            };
+            self.deliver_protected(event.vector(), error_code, Origin::External, resume)?;
         }
-        self.deliver_real(event.vector(), self.cpu.rip)?;
         match event {
             Event::Nmi => self.cpu.nmi_blocked = true,
             Event::Exception(fault) if fault.vector == vector::DB => self.enter_debug_handler(),
@@ -85,10 +97,11 @@ impl Machine<'_, '_> {
     /// INT n, INT3, INTO, INT1: as an event whose frame saves the next instruction. A fault in it
     /// is a fault of the instruction.
     pub(crate) fn deliver_software(&mut self, vector: u8) -> Step {
-        if !self.cpu.is_real_mode() {
-            return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
+        if self.cpu.is_real_mode() {
+            self.deliver_real(vector, self.cpu.rip)?;
+        } else {
+            self.deliver_protected(vector, None, Origin::Software, Resume::Keep)?;
         }
-        self.deliver_real(vector, self.cpu.rip)?;
         self.no_trap = true;
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::arch::rflags::{ARITH, VIF, VIP, VM};
 use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
+use crate::isa::far_protected;
 use crate::isa::operand::Operand::{Ap, Gv, Ib, Iw, Ma, Mp};
 use crate::isa::row::{Exec, Modes, Row, one, sized};
 use crate::machine::{Leave, Machine, Step};
@@ -16,7 +17,7 @@ use crate::mem::access::Operand;
 use crate::mem::segment::real_segment;
 use crate::op::Op;
 use crate::profile::Generation;
-use crate::stop::{Intercepted, UnimplementedReason};
+use crate::stop::Intercepted;
 use crate::width::Width;
 
 /// The rows of this family.
@@ -43,11 +44,6 @@ pub(crate) const ROWS: &[Row] = &[
 
 const fn far(row: Row) -> Row {
     row.changes_validity()
-}
-
-/// Transfers through descriptors are not executed yet; nothing may be read for them.
-fn require_real(m: &Machine<'_, '_>) -> Step {
-    if m.is_real() { Ok(()) } else { Err(Leave::Unimplemented(UnimplementedReason::Mode)) }
 }
 
 /// What CS will be after a transfer to `selector:offset`, with its limit checked.
@@ -101,33 +97,39 @@ fn read_pointer<'m>(
 }
 
 fn jmp_i<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    require_real(m)?;
     let (offset, selector) = immediate::<W>(op);
     jump(m, selector, offset)
 }
 
 fn jmp_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    require_real(m)?;
     let (offset, selector) = load_pointer::<W>(m, op)?;
     jump(m, selector, offset)
 }
 
 fn jump(m: &mut Machine<'_, '_>, selector: u16, offset: u64) -> Step {
+    if !m.is_real() {
+        return far_protected::jmp(m, selector, offset);
+    }
     let cs = target(m, selector, offset)?;
     go(m, cs, offset);
     Ok(())
 }
 
 fn call_i<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    require_real(m)?;
-    let frame = prepare_frame::<W>(m)?;
     let (offset, selector) = immediate::<W>(op);
+    if !m.is_real() {
+        return far_protected::call::<W>(m, selector, offset);
+    }
+    let frame = prepare_frame::<W>(m)?;
     call::<W>(m, frame, selector, offset)
 }
 
 fn call_m<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    require_real(m)?;
     let pointer = prepare_two::<W, u16>(m, op)?;
+    if !m.is_real() {
+        let (offset, selector) = read_pointer(m, pointer)?;
+        return far_protected::call::<W>(m, selector, offset);
+    }
     let frame = prepare_frame::<W>(m)?;
     let (offset, selector) = read_pointer(m, pointer)?;
     call::<W>(m, frame, selector, offset)
@@ -175,7 +177,9 @@ fn top<W: Width, const N: usize>(m: &mut Machine<'_, '_>) -> Result<[u64; N], Le
 }
 
 fn ret<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    require_real(m)?;
+    if !m.is_real() {
+        return far_protected::ret::<W>(m, op.imm);
+    }
     let [offset, selector] = top::<W, 2>(m)?;
     let cs = target(m, selector as u16, offset)?;
     m.set_stack_offset(m.stack_offset(2 * W::BYTES as i64 + op.imm as i64));
@@ -183,12 +187,12 @@ fn ret<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     Ok(())
 }
 
-/// IRET in real mode. NMIs are let in again by an IRET that succeeds, not by one that faults.
+/// IRET. NMIs are let in again by an IRET that succeeds, not by one that faults.
 fn iret<W: Width>(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    if !m.cpu.is_real_mode() {
-        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
-    }
     m.intercept(Intercepted::Iret)?;
+    if !m.cpu.is_real_mode() {
+        return far_protected::iret::<W>(m);
+    }
     let [offset, selector, image] = top::<W, 3>(m)?;
     let cs = target(m, selector as u16, offset)?;
     m.set_stack_offset(m.stack_offset(3 * W::BYTES as i64));

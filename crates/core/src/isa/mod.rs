@@ -11,6 +11,7 @@ pub(crate) mod control;
 pub(crate) mod divide_286;
 pub(crate) mod exchange;
 pub(crate) mod far;
+pub(crate) mod far_protected;
 pub(crate) mod flag;
 pub(crate) mod fpu;
 pub(crate) mod hint;

@@ -1,9 +1,20 @@
 //! Instructions of protected mode: LAR LSL VERR VERW ARPL, SLDT STR LLDT LTR. In real and
 //! virtual-8086 mode none of them exists.
 
+use crate::arch::control::CR4_UMIP;
+use crate::arch::descriptor::{Attributes, Segment};
+use crate::arch::rflags::ZF;
+use crate::arch::vector::{GP, NP};
+use crate::bus::Access;
+use crate::fault::Fault;
 use crate::isa::operand::Operand::{Ew, Gv, Gw, Mw, Rv};
-use crate::isa::row::{Modes, Row, one, two};
+use crate::isa::row::{Exec, Modes, Row, by_width, one, two};
+use crate::machine::{Leave, Machine, Step};
+use crate::mem::segment::{descriptor_attributes, descriptor_base, descriptor_limit};
+use crate::op::{Handler, Op};
 use crate::profile::Generation;
+use crate::stop::{Intercepted, UnimplementedReason};
+use crate::width::Width;
 
 const fn group6(name: &'static str, digit: u8) -> Row {
     protected(two(name, 0x00, &[Ew]).digit(digit))
@@ -16,15 +27,282 @@ const fn protected(row: Row) -> Row {
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
     // The memory form stores 16 bits, the register form the operand size.
-    protected(two("SLDT", 0x00, &[Mw]).digit(0)),
-    protected(two("SLDT", 0x00, &[Rv]).register().digit(0)),
-    protected(two("STR", 0x00, &[Mw]).digit(1)),
-    protected(two("STR", 0x00, &[Rv]).register().digit(1)),
-    group6("LLDT", 2).changes_validity(),
-    group6("LTR", 3).changes_validity(),
-    group6("VERR", 4),
-    group6("VERW", 5),
-    protected(two("LAR", 0x02, &[Gv, Ew])),
-    protected(two("LSL", 0x03, &[Gv, Ew])),
-    one("ARPL", 0x63, &[Ew, Gw]).modes(Modes::Protected32).since(Generation::I80286),
+    protected(two("SLDT", 0x00, &[Mw]).digit(0)).handler(sldt_m),
+    protected(two("SLDT", 0x00, &[Rv]).register().digit(0)).handler(sldt_r),
+    protected(two("STR", 0x00, &[Mw]).digit(1)).handler(str_m),
+    protected(two("STR", 0x00, &[Rv]).register().digit(1)).handler(str_r),
+    group6("LLDT", 2).changes_validity().exec(Exec::Forms(&[lldt_r as Handler, lldt_m as Handler])),
+    group6("LTR", 3).changes_validity().exec(Exec::Forms(&[ltr_r as Handler, ltr_m as Handler])),
+    group6("VERR", 4)
+        .changes(ZF)
+        .exec(Exec::Forms(&[verify_r::<false> as Handler, verify_m::<false> as Handler])),
+    group6("VERW", 5)
+        .changes(ZF)
+        .exec(Exec::Forms(&[verify_r::<true> as Handler, verify_m::<true> as Handler])),
+    protected(two("LAR", 0x02, &[Gv, Ew]))
+        .changes(ZF)
+        .exec(Exec::Forms(&[lar_r as Handler, lar_m as Handler])),
+    protected(two("LSL", 0x03, &[Gv, Ew]))
+        .changes(ZF)
+        .exec(Exec::Forms(&[lsl_r as Handler, lsl_m as Handler])),
+    one("ARPL", 0x63, &[Ew, Gw])
+        .modes(Modes::Protected32)
+        .since(Generation::I80286)
+        .changes(ZF)
+        .exec(Exec::Forms(&[arpl_r as Handler, arpl_m as Handler])),
 ];
+
+fn fault(vector: u8, selector: u16) -> Leave {
+    Leave::Fault(Fault::with_code(vector, selector & !3))
+}
+
+fn set_zf(m: &mut Machine<'_, '_>, zf: bool) {
+    m.flags = m.flags.with(ZF, if zf { ZF } else { 0 });
+}
+
+// ---- SLDT, STR ----
+
+/// CR4.UMIP keeps user code from reading the table registers.
+fn require_visible(m: &Machine<'_, '_>) -> Step {
+    if m.cpu.cr4 & CR4_UMIP != 0 { m.require_cpl(0) } else { Ok(()) }
+}
+
+fn store_r(m: &mut Machine<'_, '_>, op: &Op, selector: u16) -> Step {
+    fn go<W: Width>(m: &mut Machine<'_, '_>, op: &Op, selector: u16) {
+        W::from_u64(u64::from(selector)).write(&mut m.cpu.gpr, op.rm);
+    }
+    require_visible(m)?;
+    match op.width {
+        2 => go::<u16>(m, op, selector),
+        4 => go::<u32>(m, op, selector),
+        _ => go::<u64>(m, op, selector),
+    }
+    Ok(())
+}
+
+fn sldt_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    store_r(m, op, m.cpu.ldtr.selector)
+}
+fn str_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    store_r(m, op, m.cpu.tr.selector)
+}
+fn sldt_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    require_visible(m)?;
+    m.store(op, m.cpu.ldtr.selector)
+}
+fn str_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    require_visible(m)?;
+    m.store(op, m.cpu.tr.selector)
+}
+
+// ---- LLDT, LTR ----
+
+fn lldt_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    m.require_cpl(0)?;
+    let selector = u16::read(&m.cpu.gpr, op.rm);
+    lldt(m, selector)
+}
+
+fn lldt_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    m.require_cpl(0)?;
+    let selector = m.load::<u16>(op)?;
+    lldt(m, selector)
+}
+
+fn lldt(m: &mut Machine<'_, '_>, selector: u16) -> Step {
+    m.intercept(Intercepted::DescriptorTable)?;
+    if selector & !3 == 0 {
+        let attributes = Attributes(Attributes::UNUSABLE);
+        m.cpu.ldtr = Segment { selector, base: 0, limit: 0, attributes };
+        return Ok(());
+    }
+    let (_, raw) = system_descriptor(m, selector, &[2])?;
+    m.cpu.ldtr = system_segment(selector, raw);
+    Ok(())
+}
+
+fn ltr_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    m.require_cpl(0)?;
+    let selector = u16::read(&m.cpu.gpr, op.rm);
+    ltr(m, selector)
+}
+
+fn ltr_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    m.require_cpl(0)?;
+    let selector = m.load::<u16>(op)?;
+    ltr(m, selector)
+}
+
+/// LTR marks the TSS busy in memory, by a locked write.
+fn ltr(m: &mut Machine<'_, '_>, selector: u16) -> Step {
+    m.intercept(Intercepted::DescriptorTable)?;
+    if selector & !3 == 0 {
+        return Err(Fault::GP.into());
+    }
+    let (linear, raw) = system_descriptor(m, selector, &[1, 9])?;
+    let operand = m.prepare_linear(linear.wrapping_add(5), 1, Access::Write)?;
+    m.update_locked(&operand, &mut |byte| byte | 2)?;
+    let mut segment = system_segment(selector, raw);
+    segment.attributes.0 |= 2;
+    m.cpu.tr = segment;
+    Ok(())
+}
+
+/// A system descriptor of one of `types` from the GDT. P is checked last.
+fn system_descriptor(
+    m: &mut Machine<'_, '_>,
+    selector: u16,
+    types: &[u32],
+) -> Result<(u64, u64), Leave> {
+    if m.is_long_mode() {
+        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+    }
+    if selector & 4 != 0 {
+        return Err(fault(GP, selector));
+    }
+    let (linear, raw) = m.read_descriptor(selector)?;
+    let attributes = descriptor_attributes(raw);
+    if !types.contains(&(attributes.0 & 0x1F)) {
+        return Err(fault(GP, selector));
+    }
+    if attributes.0 & 0x80 == 0 {
+        return Err(fault(NP, selector));
+    }
+    Ok((linear, raw))
+}
+
+fn system_segment(selector: u16, raw: u64) -> Segment {
+    Segment {
+        selector,
+        base: descriptor_base(raw),
+        limit: descriptor_limit(raw),
+        attributes: descriptor_attributes(raw),
+    }
+}
+
+// ---- VERR, VERW, LAR, LSL ----
+
+/// The descriptor of a selector that may be examined at this privilege level: `None` if it is
+/// null, beyond its table, or more privileged (conforming code excepted).
+fn visible(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u64>, Leave> {
+    if selector & !3 == 0 {
+        return Ok(None);
+    }
+    let raw = match m.read_descriptor(selector) {
+        Ok((_, raw)) => raw,
+        Err(Leave::Fault(Fault { vector: GP, .. })) => return Ok(None),
+        Err(leave) => return Err(leave),
+    };
+    let attributes = descriptor_attributes(raw);
+    let conforming = attributes.is_code() && attributes.0 & 4 != 0;
+    let level = m.cpu.cpl().max((selector & 3) as u8);
+    Ok((conforming || level <= attributes.dpl()).then_some(raw))
+}
+
+fn verify_r<const WRITE: bool>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let selector = u16::read(&m.cpu.gpr, op.rm);
+    verify::<WRITE>(m, selector)
+}
+
+fn verify_m<const WRITE: bool>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let selector = m.load::<u16>(op)?;
+    verify::<WRITE>(m, selector)
+}
+
+fn verify<const WRITE: bool>(m: &mut Machine<'_, '_>, selector: u16) -> Step {
+    let usable = visible(m, selector)?.is_some_and(|raw| {
+        let attributes = descriptor_attributes(raw);
+        let segment = attributes.0 & 0x10 != 0;
+        let bit1 = attributes.has_write_or_read();
+        let code = attributes.is_code();
+        segment && if WRITE { !code && bit1 } else { !code || bit1 }
+    });
+    set_zf(m, usable);
+    Ok(())
+}
+
+fn lar_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    // Gv,Ew in register form: decode has put the destination into `rm`.
+    let selector = u16::read(&m.cpu.gpr, op.reg);
+    let found = access_rights(m, selector)?;
+    examined(m, op, op.rm, found)
+}
+
+fn lar_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let selector = m.load::<u16>(op)?;
+    let found = access_rights(m, selector)?;
+    examined(m, op, op.reg, found)
+}
+
+fn lsl_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let selector = u16::read(&m.cpu.gpr, op.reg);
+    let found = limit(m, selector)?;
+    examined(m, op, op.rm, found)
+}
+
+fn lsl_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let selector = m.load::<u16>(op)?;
+    let found = limit(m, selector)?;
+    examined(m, op, op.reg, found)
+}
+
+/// ZF tells whether there was something to see; the register changes only then.
+fn examined(m: &mut Machine<'_, '_>, op: &Op, number: u8, found: Option<u32>) -> Step {
+    fn write<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+        W::from_u64(op.imm).write(&mut m.cpu.gpr, op.rm);
+        Ok(())
+    }
+    set_zf(m, found.is_some());
+    let Some(value) = found else { return Ok(()) };
+    let value = Op { imm: u64::from(value), rm: number, ..*op };
+    by_width!(write)(m, &value)
+}
+
+/// LAR's value: the second word of the descriptor, without base and limit.
+fn access_rights(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u32>, Leave> {
+    let Some(raw) = visible(m, selector)? else { return Ok(None) };
+    let attributes = descriptor_attributes(raw);
+    let segment = attributes.0 & 0x10 != 0;
+    let known = match attributes.segment_type() {
+        1 | 2 | 3 | 4 | 5 => !m.is_long_mode() || attributes.segment_type() == 2,
+        9 | 11 | 12 => true,
+        _ => false,
+    };
+    Ok((segment || known).then_some((raw >> 32) as u32 & 0x00FF_FF00))
+}
+
+/// LSL's value: the limit in bytes.
+fn limit(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u32>, Leave> {
+    let Some(raw) = visible(m, selector)? else { return Ok(None) };
+    let attributes = descriptor_attributes(raw);
+    let segment = attributes.0 & 0x10 != 0;
+    let known = match attributes.segment_type() {
+        1 | 3 => !m.is_long_mode(),
+        2 | 9 | 11 => true,
+        _ => false,
+    };
+    Ok((segment || known).then_some(descriptor_limit(raw)))
+}
+
+// ---- ARPL ----
+
+/// Raises the RPL of `a` to that of `b`; tells whether it had to.
+fn adjust(a: u16, b: u16) -> (u16, bool) {
+    if a & 3 < b & 3 { (a & !3 | b & 3, true) } else { (a, false) }
+}
+
+fn arpl_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let source = u16::read(&m.cpu.gpr, op.reg);
+    let (value, raised) = adjust(u16::read(&m.cpu.gpr, op.rm), source);
+    value.write(&mut m.cpu.gpr, op.rm);
+    set_zf(m, raised);
+    Ok(())
+}
+
+fn arpl_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let source = u16::read(&m.cpu.gpr, op.reg);
+    m.modify(op, |flags, old: u16| {
+        let (value, raised) = adjust(old, source);
+        (value, flags.with(ZF, if raised { ZF } else { 0 }))
+    })
+}

@@ -138,8 +138,9 @@ fn slice<S: StringOp, W: Width, E: Condition>(
         if S::COMPARES && m.flags.zf() != E::ZF {
             return Ok(());
         }
-        if m.road == Road::Careful {
-            // The restart record holds one iteration.
+        if m.road == Road::Careful || m.control.is_pending() {
+            // The restart record holds one iteration, and what the bus asked for while it
+            // prepared a page takes effect before the next one.
             break;
         }
     }

@@ -197,6 +197,10 @@ fn enter<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let size = (op.imm & 0xFFFF) as i64;
     let level = (op.imm >> 16 & 31) as i64;
     let width = W::BYTES as i64;
+    if level > 1 {
+        // It reads where it may have stored: it must not be begun twice.
+        m.require_careful()?;
+    }
     let bp = m.cpu.gpr[Reg::Rbp];
     let mask = m.stack_mask;
     let outer = move |i: i64| bp.wrapping_sub((width * i) as u64) & mask;

@@ -307,7 +307,7 @@ impl<'m> Machine<'_, 'm> {
         let place = match self.bus.prepare(phys, access, &mut self.control) {
             Prepared::Ram(host) => {
                 let slot = CodeMap::slot(host.id());
-                self.tlb.fill(page, phys, host, slot, !host.has_dirty_bit());
+                self.remember(page, phys, host, slot, !host.has_dirty_bit());
                 let hits_code = write && self.code_map.lines(slot) & lines_of(within, len) != 0;
                 if self.road == Road::Block && (hits_code || write && host.has_dirty_bit()) {
                     return Err(Leave::Again);
@@ -317,7 +317,7 @@ impl<'m> Machine<'_, 'm> {
             Prepared::Rom(host) if write => Place::Rom { page: host },
             Prepared::Rom(host) => {
                 let slot = CodeMap::slot(host.id());
-                self.tlb.fill(page, phys, host, slot, false);
+                self.remember(page, phys, host, slot, false);
                 Place::Host { page: host, slot }
             }
             Prepared::Mmio => Place::Mmio,
@@ -325,6 +325,14 @@ impl<'m> Machine<'_, 'm> {
         };
         self.attention |= self.control.is_pending();
         Ok(Part { linear, phys: phys.0 + within as u64, len, place })
+    }
+
+    /// Keeps a page for the block road, if that is where it was prepared. The careful road may be
+    /// replaying a translation that has become old since, or that came with a foreign record.
+    fn remember(&mut self, page: u64, phys: Phys, host: HostPage<'m>, slot: u16, writable: bool) {
+        if self.road == Road::Block {
+            self.tlb.fill(page, phys, host, slot, writable);
+        }
     }
 
     /// The translation of a page, from the restart record if it was made before.
@@ -382,6 +390,9 @@ impl<'m> Machine<'_, 'm> {
     }
 
     fn read_part(&mut self, part: &Part<'m>, bytes: &mut [u8]) -> Step {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         if self.road == Road::Block {
             if let Place::Host { page, .. } = part.place {
                 page.read(part.phys as usize % PAGE_SIZE, bytes);

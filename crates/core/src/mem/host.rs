@@ -231,10 +231,14 @@ impl<'m> HostPage<'m> {
     /// inside an aligned 8 or 16 bytes?
     pub(crate) fn is_atomic(&self, offset: usize, size: usize) -> bool {
         let address = self.id() + offset;
-        let block = if cfg!(all(target_arch = "x86_64", not(miri))) { 16 } else { 8 };
-        let inside = address % block;
         // The whole aligned unit must lie in the page, because it is the unit that is exchanged.
-        inside + size <= block && inside <= offset && offset - inside + block <= PAGE_SIZE
+        let is_inside = |unit: usize| {
+            let inside = address % unit;
+            inside + size <= unit && inside <= offset && offset - inside + unit <= PAGE_SIZE
+        };
+        // A page need not be aligned: at its ends only smaller units may be whole.
+        let has_16 = cfg!(all(target_arch = "x86_64", not(miri)));
+        is_inside(size) || is_inside(8) || has_16 && is_inside(16)
     }
 }
 

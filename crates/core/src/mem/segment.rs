@@ -60,18 +60,31 @@ impl Machine<'_, '_> {
             self.open_window(seg, segment.base, true, true, 0xFFFF);
             return Ok(linear);
         }
-        let real = self.is_real();
-        let (readable, writable) = rights(segment.attributes, real);
-        let allowed = if access == Access::Write { writable } else { readable };
+        let linear = self.check_offsets(&segment, offset, size, access);
+        let linear = linear.ok_or_else(|| segment_fault(self, seg))?;
+        let (readable, writable) = rights(segment.attributes, self.is_real());
         let (first, last) = bounds(&segment);
-        let end = offset + (size as u64 - 1);
-        if !allowed || offset < first || end > last {
-            return Err(segment_fault(self, seg));
-        }
         if first == 0 {
             self.open_window(seg, segment.base, readable, writable, last);
         }
         Ok(linear)
+    }
+
+    /// The linear address of `size` bytes at `offset` of a segment that may not be in a register
+    /// yet; `None` if its limit or type forbids the access.
+    pub(crate) fn check_offsets(
+        &self,
+        segment: &Segment,
+        offset: u64,
+        size: usize,
+        access: Access,
+    ) -> Option<u64> {
+        let (readable, writable) = rights(segment.attributes, self.is_real());
+        let allowed = if access == Access::Write { writable } else { readable };
+        let (first, last) = bounds(segment);
+        let end = offset + (size as u64 - 1);
+        let inside = allowed && offset >= first && end <= last;
+        inside.then(|| segment.base.wrapping_add(offset) & self.linear_mask)
     }
 
     /// 64-bit code: no limits, only FS and GS have a base, and the whole range must be canonical.
@@ -189,9 +202,19 @@ impl Machine<'_, '_> {
         })
     }
 
-    /// Reads a descriptor from the GDT or LDT; returns its linear address too.
+    /// Reads a descriptor from the GDT or LDT; returns its linear address too. #GP(selector)
+    /// beyond the table.
     pub(crate) fn read_descriptor(&mut self, selector: u16) -> Result<(u64, u64), Leave> {
-        let fault = Leave::Fault(Fault::with_code(vector::GP, selector & !3));
+        self.read_descriptor_or(selector, Fault::with_code(vector::GP, selector & !3))
+    }
+
+    /// The same, with the fault that a selector beyond the table raises.
+    pub(crate) fn read_descriptor_or(
+        &mut self,
+        selector: u16,
+        fault: Fault,
+    ) -> Result<(u64, u64), Leave> {
+        let fault = Leave::Fault(fault);
         let (base, limit) = if selector & 4 == 0 {
             (self.cpu.gdtr.base, u32::from(self.cpu.gdtr.limit))
         } else if self.cpu.ldtr.attributes.is_usable() && self.cpu.ldtr.selector & !3 != 0 {
@@ -219,6 +242,29 @@ impl Machine<'_, '_> {
         let operand = self.prepare_linear(at, 1, Access::Write)?;
         self.update_locked(&operand, &mut |byte| byte | 1)?;
         Ok(())
+    }
+}
+
+/// A code segment that a transfer is about to enter.
+#[derive(Clone, Copy)]
+pub(crate) struct CodeTarget {
+    pub(crate) segment: Segment,
+    /// Linear address of its descriptor, and the descriptor.
+    pub(crate) linear: u64,
+    pub(crate) raw: u64,
+    /// The privilege level it will run at.
+    pub(crate) cpl: u8,
+}
+
+impl CodeTarget {
+    pub(crate) fn new(selector: u16, linear: u64, raw: u64, cpl: u8) -> CodeTarget {
+        let segment = Segment {
+            selector: selector & !3 | u16::from(cpl),
+            base: descriptor_base(raw),
+            limit: descriptor_limit(raw),
+            attributes: Attributes(descriptor_attributes(raw).0 | 1),
+        };
+        CodeTarget { segment, linear, raw, cpl }
     }
 }
 

@@ -6,8 +6,9 @@ use crate::mem::host::HostPage;
 /// Entries; a power of two.
 const ENTRIES: usize = 256;
 
-/// The tag of an entry that no linear address matches: not page-aligned to any canonical page.
-const INVALID: u64 = 1 << 63 | 1 << 62;
+/// The tag of an entry that no linear address matches: in no canonical page, which is all that
+/// hot accesses ask for, and not page-aligned, so that it equals no page at all.
+const INVALID: u64 = 1 << 63 | 1 << 62 | 1;
 
 /// One linear page. `page ^ linear` is the offset into the page if the tag matches, and a number
 /// above 4095 if not, so one comparison proves the page and that the access does not leave it.
@@ -28,6 +29,8 @@ pub(crate) struct Entry<'m> {
 /// The table.
 pub(crate) struct Tlb<'m> {
     entries: [Entry<'m>; ENTRIES],
+    /// The state of the A20 gate that the entries were made with.
+    a20: bool,
 }
 
 impl<'m> Tlb<'m> {
@@ -39,7 +42,7 @@ impl<'m> Tlb<'m> {
             phys: Phys(0),
             slot: 0,
         };
-        Tlb { entries: [empty; ENTRIES] }
+        Tlb { entries: [empty; ENTRIES], a20: true }
     }
 
     /// The only entry that can hold `linear`.
@@ -68,6 +71,17 @@ impl<'m> Tlb<'m> {
             entry.read = INVALID;
             entry.write = INVALID;
         }
+    }
+
+    /// Forgets everything if the A20 gate is not as it was, whoever moved it. Returns whether it
+    /// has moved.
+    pub(crate) fn follow_gate(&mut self, open: bool) -> bool {
+        let moved = self.a20 != open;
+        if moved {
+            self.a20 = open;
+            self.flush();
+        }
+        moved
     }
 
     /// Forgets the page of one linear address.

@@ -11,7 +11,7 @@ use crate::state::{Activity, Shadow};
 use crate::stop::{Stop, UnimplementedReason};
 
 use super::dispatch::{Current, Runner};
-use super::new_stamp;
+use crate::view::new_stamp;
 
 /// What `attend` decided.
 pub(super) enum Next {
@@ -19,6 +19,11 @@ pub(super) enum Next {
     Step,
     Stop(Stop),
 }
+
+/// Exceptions that may follow each other before one is delivered. The processor's own make a
+/// triple fault of the fourth at the latest; a device behind the vector table could raise benign
+/// ones forever.
+const DELIVERIES: u32 = 8;
 
 impl Runner<'_, '_> {
     /// Everything that can be due between two instructions.
@@ -40,6 +45,14 @@ impl Runner<'_, '_> {
                     return Next::Go;
                 }
                 Boundary::Run | Boundary::Step => return Next::Step,
+                Boundary::Trap(fault) if self.is_intercepted(fault) => {
+                    return Next::Stop(Stop::Exception(fault));
+                }
+                Boundary::Trap(fault) => {
+                    if let Some(stop) = self.deliver(Event::Exception(fault), false) {
+                        return Next::Stop(stop);
+                    }
+                }
                 Boundary::Deliver(event) => {
                     if let Some(stop) = self.deliver(event, false) {
                         return Next::Stop(stop);
@@ -70,16 +83,14 @@ impl Runner<'_, '_> {
             self.m.tlb.withdraw(start, len);
             self.m.epoch_stale = true;
         }
-        if let Some(open) = control.a20.take()
-            && self.m.cpu.a20 != open
-        {
+        if let Some(open) = control.a20.take() {
             self.m.cpu.a20 = open;
-            self.m.tlb.flush();
-            self.m.epoch_stale = true;
+            self.m.epoch_stale |= self.m.tlb.follow_gate(open);
         }
         if let Some(asserted) = control.interrupt.take() {
             self.m.cpu.pending.interrupt = asserted;
         }
+        self.m.epoch_stale |= core::mem::take(&mut control.stored);
         self.m.cpu.pending.nmi |= core::mem::take(&mut control.nmi);
         core::mem::take(&mut control.stop)
     }
@@ -102,27 +113,39 @@ impl Runner<'_, '_> {
 
     /// A guest exception: shown to the VMM if it asked for it, else delivered.
     pub(super) fn raise(&mut self, fault: Fault) -> Option<Stop> {
-        if self.exceptions >> (fault.vector & 31) & 1 != 0 {
+        if self.is_intercepted(fault) {
             return Some(Stop::Exception(fault));
         }
         self.fuel = self.fuel.saturating_sub(1);
         self.counters.faults += 1;
         self.m.cpu.shadow = Shadow::NONE;
         self.m.casts = Shadow::NONE;
+        self.deliver(Event::Exception(fault), false)
+    }
+
+    /// Did the VMM ask to see this exception?
+    fn is_intercepted(&self, fault: Fault) -> bool {
+        self.exceptions >> (fault.vector & 31) & 1 != 0
+    }
+
+    /// Shows an exception that is about to be delivered.
+    fn announce(&mut self, event: Event) {
+        let Event::Exception(fault) = event else { return };
         self.m.settle_flags();
         self.m.bus.observe_fault(self.m.cpu, fault);
         if let Some(observer) = self.m.observer.take() {
-            self.m.settle_flags();
             observer.fault(self.m.cpu, fault);
             self.m.observer = Some(observer);
         }
-        self.deliver(Event::Exception(fault), false)
     }
 
     /// Delivers an event, or what its delivery turns into.
     pub(super) fn deliver(&mut self, mut event: Event, mut resumed: bool) -> Option<Stop> {
         self.counters.events += 1;
-        loop {
+        for _ in 0..DELIVERIES {
+            if !resumed {
+                self.announce(event);
+            }
             self.enter_careful(resumed);
             resumed = false;
             let result = self.m.deliver(event);
@@ -141,12 +164,14 @@ impl Runner<'_, '_> {
             };
             event = match escalate(event, fault.vector) {
                 Escalation::Serial => Event::Exception(fault),
-                Escalation::DoubleFault => Event::Exception(Fault::new(vector::DF)),
-                Escalation::Shutdown => {
-                    self.m.cpu.activity = Activity::Shutdown;
-                    return Some(Stop::Shutdown);
+                Escalation::DoubleFault if self.is_intercepted(Fault::new(vector::DF)) => {
+                    return Some(Stop::Exception(Fault::new(vector::DF)));
                 }
+                Escalation::DoubleFault => Event::Exception(Fault::new(vector::DF)),
+                Escalation::Shutdown => break,
             };
         }
+        self.m.cpu.activity = Activity::Shutdown;
+        Some(Stop::Shutdown)
     }
 }

@@ -3,6 +3,7 @@
 use crate::arch::registers::{RIP_SLOT, SegReg};
 use crate::cache::{Blocks, Place};
 use crate::machine::{Leave, Machine};
+use crate::mem::segment::is_canonical;
 use crate::observe::Counters;
 use crate::op::Op;
 use crate::stop::Stop;
@@ -131,6 +132,9 @@ impl Runner<'_, '_> {
         }
         let rip = self.m.cpu.rip;
         let to_limit = if self.m.cpu.is_64_bit_code() {
+            if !is_canonical(rip) {
+                return None;
+            }
             u64::MAX
         } else {
             (self.m.ip_limit + 1).checked_sub(rip)?

@@ -19,8 +19,11 @@ use super::dispatch::{Current, Runner};
 impl Runner<'_, '_> {
     /// Fetches, decodes and executes one instruction.
     pub(super) fn step(&mut self) -> Option<Stop> {
+        // IP and EIP have no more bits than these, except in 64-bit code.
         if self.m.profile.generation < Generation::I80286 {
             self.m.cpu.rip &= 0xFFFF;
+        } else if !self.m.cpu.is_64_bit_code() {
+            self.m.cpu.rip &= 0xFFFF_FFFF;
         }
         let breakpoints = self.m.code_breakpoints();
         if breakpoints != 0 {

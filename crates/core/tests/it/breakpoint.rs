@@ -115,3 +115,23 @@ fn mov_to_dr7_arms_a_breakpoint_for_the_next_instruction() {
     assert_eq!(guest.run(2), Stop::Budget);
     assert_eq!(guest.cpu.dr6 & 0xF, 1);
 }
+
+#[test]
+fn a_vmm_sees_a_trap_and_a_double_fault_before_the_guest_does_and_can_inject_them() {
+    let mut guest = Guest::new(&[0x40, 0x90]);
+    guest.policy.exceptions = 1 << 1 | 1 << 8;
+    guest.cpu.rflags |= TF;
+    assert_eq!(guest.run(5), Stop::Exception(Fault::new(1)));
+    assert_eq!((guest.reg(Reg::Rax), guest.cpu.rip), (1, CODE + 1));
+    assert_eq!(guest.cpu.dr6 & DR6_BS, DR6_BS);
+    guest.cpu.pending.event = Some(Event::Exception(Fault::new(1)));
+    assert_eq!(guest.run(1), Stop::Idle);
+    assert_eq!(guest.word(guest.reg(Reg::Rsp)), CODE as u16 + 1);
+
+    // #GP whose vector lies beyond the table.
+    let mut guest = Guest::new(&[0xA1, 0xFF, 0xFF]);
+    guest.policy.exceptions = 1 << 8;
+    guest.cpu.idtr.limit = 13 * 4 - 1;
+    assert_eq!(guest.run(1), Stop::Exception(Fault::new(8)));
+    assert_eq!(guest.cpu.rip, CODE);
+}

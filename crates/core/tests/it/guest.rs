@@ -54,6 +54,13 @@ pub struct TestBus<'m> {
     pub hole: u64,
 }
 
+impl TestBus<'_> {
+    /// Writes a byte of memory, as a device does.
+    pub fn poke(&self, at: u64, byte: u8) {
+        self.ram[at as usize].store(byte, Relaxed);
+    }
+}
+
 impl<'a, 'm: 'a> Bus<'a> for TestBus<'m> {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
         if page.0 == DEVICE {

@@ -5,6 +5,7 @@
 mod native;
 
 mod guest;
+mod hostile;
 
 mod alu;
 mod bcd;
@@ -21,6 +22,8 @@ mod far;
 mod mov;
 mod muldiv;
 mod native_string;
+mod no_std;
+mod protected;
 mod restart;
 mod shift;
 mod snapshot;
