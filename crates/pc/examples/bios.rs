@@ -1,6 +1,6 @@
 //! Boots a BIOS:
 //! `bios BIOS [floppy=F] [disk=F] [kernel=F] [append=TEXT] [rom=F] [until=TEXT]
-//! [type=TEXT@TRIGGER]... [limit=N] [memory=MiB] [trace=N]`.
+//! [type=TEXT@TRIGGER]... [limit=N] [memory=MiB] [tsc=0|1] [trace=N]`.
 //!
 //! Ports 402h and E9h go to stderr, COM1 to stdout. `\n` in TEXT is Enter. The disk is read only.
 //! `trace=N` prints where the processor was at the ends of the last N slices of 1000 instructions.
@@ -57,13 +57,12 @@ impl Disk for ReadOnly {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Programs that find PAE turn paging on.
-const UNPAGED: Profile = Profile {
-    name: "unpaged",
-    id: 128,
-    features: Profile::INTEL.features.difference(Features::PAE),
-    ..Profile::INTEL
-};
+/// Programs that find PAE turn paging on, and without a time stamp counter they use the timer.
+fn profile(has_tsc: bool) -> Profile {
+    let missing = if has_tsc { Features::PAE } else { Features::PAE | Features::TSC };
+    let features = Profile::INTEL.features.difference(missing);
+    Profile { name: "unpaged", id: 128, features, ..Profile::INTEL }
+}
 
 struct Options(HashMap<String, Vec<String>>);
 
@@ -135,7 +134,7 @@ fn drive<'m>(options: &Options, pc: &mut Pc<'m, Output>, mut cpu: Cpu) -> Result
     let slice = if trace > 0 { 1000 } else { 200_000 };
     // The emulator borrows as long as the memory lives.
     let lines = Vec::leak(vec![CacheLine::EMPTY; 4096]);
-    let mut emulator = Emulator::new(&UNPAGED, lines);
+    let mut emulator = Emulator::new(&profile(options.number("tsc", 1)? != 0), lines);
     let (started, mut places) = (Instant::now(), VecDeque::new());
     let stop = loop {
         let stop = pc.run(&mut emulator, &mut cpu, slice)?;
