@@ -264,7 +264,7 @@ fn access_rights(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u32>, 
     let attributes = descriptor_attributes(raw);
     let segment = attributes.0 & 0x10 != 0;
     let known = match attributes.segment_type() {
-        1 | 2 | 3 | 4 | 5 => !m.is_long_mode() || attributes.segment_type() == 2,
+        1..=5 => !m.is_long_mode() || attributes.segment_type() == 2,
         9 | 11 | 12 => true,
         _ => false,
     };
