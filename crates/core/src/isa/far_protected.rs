@@ -170,10 +170,11 @@ fn call_inner(
 ) -> Step {
     let size: u64 = if is_wide { 4 } else { 2 };
     let stack = m.inner_stack(target.cpl, 0)?;
-    let mut words = [0u64; 35];
+    // Four words and at most 31 parameters.
+    let mut words = [0u64; 64];
     words[0] = u64::from(m.cpu.segment(SegReg::Ss).selector);
     words[1] = m.cpu.gpr[Reg::Rsp];
-    let count = usize::from(parameters);
+    let count = usize::from(parameters & 31);
     for i in 0..count {
         // The last parameter pushed lies lowest.
         let above = (count - 1 - i) as i64 * size as i64;

@@ -233,7 +233,7 @@ impl<'m> HostPage<'m> {
         let address = self.id() + offset;
         // The whole aligned unit must lie in the page, because it is the unit that is exchanged.
         let is_inside = |unit: usize| {
-            let inside = address % unit;
+            let inside = address % unit.max(1);
             inside + size <= unit && inside <= offset && offset - inside + unit <= PAGE_SIZE
         };
         // A page need not be aligned: at its ends only smaller units may be whole.
