@@ -2,6 +2,8 @@
 
 #[path = "pc/devices.rs"]
 mod devices;
+#[path = "pc/firmware.rs"]
+mod firmware;
 
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;

@@ -110,7 +110,7 @@ fn on_a_real_clock_a_halted_guest_waits_for_the_caller() {
     assert!(halts >= 5 && printed >= 10, "{halts} halts, {printed} bytes");
 }
 
-struct InMemory(Vec<u8>);
+pub(super) struct InMemory(pub(super) Vec<u8>);
 
 impl Disk for InMemory {
     fn sectors(&self) -> u64 {
