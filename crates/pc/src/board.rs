@@ -65,10 +65,10 @@ pub(crate) struct Board<'m> {
     pub(crate) disk: Option<&'m mut dyn Disk>,
     /// The last code written to port 80h.
     pub(crate) post: u8,
-    ata: Ata,
-    pit: Pit,
-    system_port: SystemPort,
-    chipset_port: ChipsetPort,
+    pub(crate) ata: Ata,
+    pub(crate) pit: Pit,
+    pub(crate) system_port: SystemPort,
+    pub(crate) chipset_port: ChipsetPort,
     /// When a device next does something by itself; `u64::MAX` is never.
     due: u64,
 }

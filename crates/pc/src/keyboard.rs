@@ -15,6 +15,7 @@ const RELEASED: u8 = 0xF0;
 
 /// Its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Keyboard {
     /// What it is sending.
     output: Queue<24>,
@@ -54,6 +55,14 @@ impl Keyboard {
     /// Is there text that has not been typed yet?
     pub(crate) fn is_typing(&self) -> bool {
         !self.text.is_empty() || !self.output.is_empty()
+    }
+
+    /// Can it have come to this by `now`?
+    pub(crate) fn is_sound(&self, now: u64) -> bool {
+        self.output.is_sound()
+            && self.text.is_sound()
+            && self.next_key <= now.saturating_add(PACE)
+            && matches!(self.set, 1 | 2)
     }
 
     /// When it next has a byte to send, if it is let.

@@ -62,6 +62,7 @@ mod rtc;
 mod run;
 mod screen;
 mod serial;
+mod state;
 mod system_port;
 mod vga;
 
@@ -73,3 +74,4 @@ pub use memory::MAX_RAM;
 pub use pc::Pc;
 pub use power::Ending;
 pub use screen::{Cell, Screen};
+pub use state::{STATE_VERSION, State};

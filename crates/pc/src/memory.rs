@@ -96,6 +96,21 @@ impl<'m> Memory<'m> {
         !self.rom.is_empty()
     }
 
+    /// The size of the BIOS; 0 if there is none.
+    pub(crate) fn rom_len(&self) -> u64 {
+        self.rom.len() as u64
+    }
+
+    /// Which pages from C0000h to FFFFFh are RAM.
+    pub(crate) fn shadow(&self) -> u64 {
+        self.shadow
+    }
+
+    /// Makes these pages RAM, and no others.
+    pub(crate) fn set_shadow(&mut self, shadow: u64) {
+        self.shadow = shadow;
+    }
+
     /// The size of RAM.
     pub(crate) fn len(&self) -> u64 {
         self.ram.len() as u64

@@ -134,7 +134,7 @@ impl<'m, C: Console> Pc<'m, C> {
     /// Resets the processor, and opens the A20 gate as chipsets do then.
     fn restart(&mut self, emulator: &mut Emulator<'m>, cpu: &mut Cpu) {
         self.ending = None;
-        self.resets += 1;
+        self.resets = self.resets.saturating_add(1);
         self.board.a20 = true;
         *cpu = Cpu::reset_as(emulator.profile());
         emulator.flush();

@@ -10,8 +10,10 @@ const MISC_COLOUR: u8 = 1 << 0;
 
 /// An index and the registers it chooses from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Indexed<const N: usize> {
     index: u8,
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     values: [u8; N],
 }
 
@@ -31,7 +33,9 @@ impl<const N: usize> Indexed<N> {
 
 /// The colours. A colour is three writes or reads, then the index moves on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Palette {
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     colours: [[u8; 3]; 256],
     mask: u8,
     read_index: u8,
@@ -43,6 +47,7 @@ struct Palette {
 
 /// Its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Vga {
     misc: u8,
     feature: u8,
@@ -166,6 +171,11 @@ impl Vga {
             }
             _ => self.crtc.write(value),
         }
+    }
+
+    /// Can the registers have come to hold this?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.palette.part < 3
     }
 
     /// The character the screen begins with, counted in text memory.

@@ -4,6 +4,8 @@
 mod devices;
 #[path = "pc/firmware.rs"]
 mod firmware;
+#[path = "pc/state.rs"]
+mod state;
 
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;

@@ -12,7 +12,7 @@ const DISK: &[u8] = include_bytes!("../../../../testdata/guests/disk.bin");
 /// 1000 ticks of 838 ns.
 const PERIOD: u64 = 838_096;
 
-fn memory(bytes: usize) -> Vec<AtomicU8> {
+pub(super) fn memory(bytes: usize) -> Vec<AtomicU8> {
     (0..bytes).map(|_| AtomicU8::new(0)).collect()
 }
 

@@ -17,7 +17,7 @@ const MOST: u64 = 60_000_000_000;
 const PROMPT: &str = "?";
 
 /// The BIOS, or `None` on a system without it.
-fn seabios() -> Option<Vec<AtomicU8>> {
+pub(super) fn seabios() -> Option<Vec<AtomicU8>> {
     let Ok(bios) = std::fs::read(SEABIOS) else {
         eprintln!("skipped: there is no {SEABIOS}");
         return None;
