@@ -4,6 +4,9 @@
 mod devices;
 #[path = "pc/firmware.rs"]
 mod firmware;
+#[cfg(feature = "serde")]
+#[path = "pc/hostile_state.rs"]
+mod hostile_state;
 #[path = "pc/state.rs"]
 mod state;
 
