@@ -56,6 +56,8 @@ pub struct Pc<'m, C> {
     /// Until when the emulator runs on without asking; 0 if it is not [`Pc::run`] that runs it.
     pub(crate) slice_end: u64,
     pub(crate) resets: u64,
+    /// What runs have used up of their budgets.
+    pub(crate) spent: u64,
     pub(crate) kernel: Option<Kernel<'m>>,
     /// The BIOS has come to the kernel.
     pub(crate) wants_kernel: bool,
@@ -77,6 +79,7 @@ impl<'m, C: Console> Pc<'m, C> {
             intr: false,
             slice_end: 0,
             resets: 0,
+            spent: 0,
             kernel: None,
             wants_kernel: false,
         })
@@ -202,6 +205,12 @@ impl<'m, C: Console> Pc<'m, C> {
     /// How often the processor was reset. Without a BIOS a reset is an [`Ending`].
     pub fn resets(&self) -> u64 {
         self.resets
+    }
+
+    /// What all calls of [`Pc::run`] have used up of their budgets: to go on with the rest of one
+    /// that came back early.
+    pub fn spent(&self) -> u64 {
+        self.spent
     }
 
     /// The last code the guest wrote to port 80h: how far its self test came.

@@ -93,6 +93,11 @@ impl Parts {
 }
 
 impl State {
+    /// Nanoseconds since the machine was switched on. A real clock is to go on from here.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
     /// Could a machine with these parts have come to it?
     fn check(&self, parts: &Parts) -> Result<(), Error> {
         if self.version != STATE_VERSION {

@@ -79,6 +79,24 @@ fn where_slices_end_changes_nothing() {
 }
 
 #[test]
+fn what_is_left_of_a_budget_can_be_told() {
+    let ram = memory(1 << 20);
+    let mut lines = vec![CacheLine::EMPTY; 64];
+    let mut emulator = Emulator::new(&Profile::INTEL, &mut lines);
+    let mut pc = Pc::new(&ram, ()).expect("1 MiB of whole pages");
+    let mut cpu = pc.boot_image(INTERRUPTS, 0, 0x7C00).expect("it fits");
+    assert_eq!(pc.run(&mut emulator, &mut cpu, 1_000), Ok(Stop::Budget));
+    assert_eq!((pc.spent(), emulator.counters().spent), (1_000, 1_000));
+    // In HLT awakenings count too, and nothing else happens.
+    pc.run(&mut emulator, &mut cpu, 1_000_000).expect("nothing is in flight");
+    assert_eq!(pc.spent(), 1_001_000);
+    assert!(emulator.counters().spent < 1_001_000);
+    cpu.rflags = 0;
+    assert_eq!(pc.run(&mut emulator, &mut cpu, 1_000), Ok(Stop::Idle));
+    assert_eq!(pc.spent(), 1_001_000);
+}
+
+#[test]
 fn on_a_real_clock_a_halted_guest_waits_for_the_caller() {
     let ram = memory(1 << 20);
     let mut lines = vec![CacheLine::EMPTY; 64];
