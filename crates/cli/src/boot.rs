@@ -16,14 +16,18 @@ mod report;
 mod script;
 mod session;
 mod sinks;
+mod snapshot;
+mod snapshot_file;
 mod trace;
+mod turns;
+mod watch;
 
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
 use crate::stdout;
-use arguments::{ScreenTo, SerialTo};
+use arguments::{At, ScreenTo, SerialTo};
 use console::{Keep, Output};
 use files::OutputFile;
 use inbox::{Inbox, Source, Stdin};
@@ -32,8 +36,9 @@ pub(crate) use options::Args;
 use outcome::Outcome;
 use progress::Progress;
 use script::Script;
-use session::{Finished, Session};
+use session::{Finished, Saving, Session};
 use sinks::Sinks;
+use snapshot_file::Target;
 use trace::Trace;
 
 /// Runs the command. The error is a message for the user; the exit code is then 2.
@@ -41,19 +46,34 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     let mut parts = Parts::read(args)?;
     let disk_errors = parts.disk_errors();
     let mut output = Output::new(if args.json { Keep::All } else { Keep::Nothing });
-    let script = Script::begin(&args.typing, args.until.as_deref(), &mut output);
+    let mut script = Script::begin(&args.typing, args.until.as_deref(), &mut output);
+    let (files, saving) = Outputs::open(args, parts.disk_path())?;
+    if let Some(Saving { at: At::Text(text), .. }) = &saving {
+        output.save_at(text);
+    }
     let mut machine = parts.assemble(args, output)?;
+    if let (Some(At::Instruction(count)), from) = (&args.at, machine.run.instructions)
+        && *count < from
+    {
+        return Err(format!("--at: the snapshot is past that, at instruction {from}"));
+    }
 
-    let files = Outputs::open(args)?;
-    let sinks = Sinks::new(args, files.serial.as_ref(), files.debug.as_ref())?;
-    let trace = files.trace.as_ref().map(|file| Trace::begin(file, &args.cpu)).transpose()?;
     let is_stdio = args.serial == Some(SerialTo::Stdio);
+    let mut inbox = Inbox::new(is_stdio.then(|| Box::new(Stdin::open()) as Box<dyn Source>));
+    if args.load.is_some() {
+        script.resume(&machine.run, machine.pc.console_mut());
+        inbox.resume(&machine.run.waiting);
+    }
+    let has_bios = machine.firmware.is_some();
+    let sinks = Sinks::new(args, has_bios, files.serial.as_ref(), files.debug.as_ref())?;
+    let profile = machine.emulator.profile().clone();
+    let trace = files.trace.as_ref().map(|file| Trace::begin(file, &profile)).transpose()?;
     let finished = Session {
         machine: &mut machine,
-        clock: args.clock,
         limit: args.limit,
+        saving,
         script,
-        inbox: Inbox::new(is_stdio.then(|| Box::new(Stdin::open()) as Box<dyn Source>)),
+        inbox,
         progress: Progress::new(!is_stdio && sinks.leaves_stderr()),
         sinks,
         trace,
@@ -61,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     }
     .run()?;
 
-    let exit_code = finished.outcome.exit_code(args.until.is_some());
+    let exit_code = finished.outcome.exit_code(args.until.is_some(), args.save.is_some());
     if let Some(png) = &files.png {
         draw(&machine, png)?;
     }
@@ -84,39 +104,44 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn open<'a>(args: &'a Args) -> Result<Outputs, String> {
+    /// `disk` is the image in use, named by the options or by a snapshot.
+    fn open(args: &Args, disk: Option<&Path>) -> Result<(Outputs, Option<Saving>), String> {
         let inputs = [
+            args.load.as_deref(),
             args.image.as_ref().map(|image| image.path.as_path()),
             args.bios.as_deref(),
             args.vga.as_deref(),
             args.floppy.as_deref(),
             args.kernel.as_deref(),
         ];
-        let mut taken: Vec<&'a Path> = inputs.into_iter().flatten().collect();
-        if let Some(disk) = &args.disk {
+        let mut taken: Vec<&Path> = inputs.into_iter().flatten().collect();
+        if let Some(disk) = disk {
             if args.writable {
                 files::require_another(disk, &taken)?;
             }
             taken.push(disk);
         }
-        let mut open = |path: Option<&'a Path>| -> Result<Option<OutputFile>, String> {
-            let Some(path) = path else { return Ok(None) };
-            let file = OutputFile::open(path, &taken)?;
-            taken.push(path);
-            Ok(Some(file))
+        let serial = match &args.serial {
+            Some(SerialTo::File(path)) => Some(path.as_path()),
+            _ => None,
         };
-        Ok(Outputs {
-            trace: open(args.trace.as_deref())?,
-            serial: match &args.serial {
-                Some(SerialTo::File(path)) => open(Some(path))?,
-                _ => None,
-            },
-            debug: open(args.debug.as_deref())?,
-            png: match &args.screen {
-                Some(ScreenTo::Png(path)) => open(Some(path))?,
-                _ => None,
-            },
-        })
+        let png = match &args.screen {
+            Some(ScreenTo::Png(path)) => Some(path.as_path()),
+            _ => None,
+        };
+        let mut files = Vec::new();
+        for path in [args.trace.as_deref(), serial, args.debug.as_deref(), png] {
+            files.push(path.map(|path| OutputFile::open(path, &taken)).transpose()?);
+            taken.extend(path);
+        }
+        let saving = match (&args.save, &args.at) {
+            (Some(to), Some(at)) => Some(Saving { at: at.clone(), to: Target::new(to, &taken)? }),
+            _ => None,
+        };
+        let mut files = files.into_iter();
+        let mut next = || files.next().flatten();
+        let outputs = Outputs { trace: next(), serial: next(), debug: next(), png: next() };
+        Ok((outputs, saving))
     }
 }
 
@@ -148,6 +173,15 @@ fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     let message = outcome.message(finished.awaited.as_deref());
     if !finished.stderr_at_line_start {
         eprintln!();
+    }
+    match (&args.save, outcome) {
+        (Some(path), Outcome::Saved(count)) => {
+            eprintln!("realmode: saved to {} at instruction {count}", path.display());
+        }
+        (Some(path), _) => {
+            eprintln!("realmode: nothing was saved to {}: --at was not reached", path.display());
+        }
+        (None, _) => {}
     }
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);

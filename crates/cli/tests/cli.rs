@@ -14,6 +14,8 @@ mod firmware;
 mod misuse;
 #[path = "cli/run_image.rs"]
 mod run_image;
+#[path = "cli/snapshot.rs"]
+mod snapshot;
 #[path = "cli/vectors.rs"]
 mod vectors;
 

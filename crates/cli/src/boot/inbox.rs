@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use realmode_pc::{Console, Pc};
+use serde::{Deserialize, Serialize};
 
 /// No more is asked for while so much waits.
 const MOST_WAITING: usize = 4096;
@@ -38,9 +39,28 @@ pub(super) struct Inbox {
     source: Option<Box<dyn Source>>,
 }
 
+/// Input that the machine has had no room for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Waiting {
+    keys: String,
+    serial: Vec<u8>,
+}
+
 impl Inbox {
     pub(super) fn new(source: Option<Box<dyn Source>>) -> Inbox {
         Inbox { keys: String::new(), serial: VecDeque::new(), source }
+    }
+
+    /// Lets what has waited in another run come first.
+    pub(super) fn resume(&mut self, waiting: &Waiting) {
+        self.keys.insert_str(0, &waiting.keys);
+        self.serial = waiting.serial.iter().copied().chain(self.serial.drain(..)).collect();
+    }
+
+    /// What waits.
+    pub(super) fn waiting(&self) -> Waiting {
+        let serial = self.serial.iter().copied().collect();
+        Waiting { keys: self.keys.clone(), serial }
     }
 
     /// Can there be more input?

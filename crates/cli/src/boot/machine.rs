@@ -7,12 +7,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use realmode::{CacheLine, Cpu, Emulator, Profile};
 use realmode_pc::{Clock, Pc};
+use serde::{Deserialize, Serialize};
 
 use super::arguments::ImageAt;
 use super::console::Output;
-use super::disk::{DiskErrors, ImageDisk, Writes};
+use super::disk::{DiskErrors, DiskInUse, ImageDisk, Writes};
 use super::files;
 use super::options::{Args, ClockKind};
+use super::snapshot::{Loaded, Run};
 
 /// The guest that runs when none is named, and where it is loaded.
 const DEMO: &[u8] = include_bytes!("../../../../testdata/guests/demo.bin");
@@ -40,6 +42,9 @@ pub(super) struct Parts {
     lines: Vec<CacheLine>,
     profile: Profile,
     clock: Option<Box<dyn Fn() -> u64>>,
+    exit_port: u16,
+    /// What the machine is put into once it is put together.
+    loaded: Option<Loaded>,
 }
 
 /// What is booted.
@@ -48,16 +53,31 @@ enum Software {
     Image { bytes: Vec<u8>, segment: u16, offset: u16, name: String },
     /// The first sector of a floppy.
     BootSector { bytes: Vec<u8>, path: PathBuf },
-    /// A BIOS, and what it finds.
-    Bios(Box<Firmware>),
+    /// A BIOS, as memory, and what it finds.
+    Bios { rom: Box<[AtomicU8]>, firmware: Box<Firmware> },
+    /// What is in the RAM of a snapshot.
+    Loaded,
 }
 
-struct Firmware {
-    bios: Box<[AtomicU8]>,
+/// A BIOS, and what it finds. A guest that asks for a file does so at any time, so a snapshot
+/// holds all of it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Firmware {
     path: PathBuf,
+    #[serde(with = "serde_bytes")]
+    bios: Vec<u8>,
+    #[serde(with = "serde_bytes")]
     vga: Option<Vec<u8>>,
+    #[serde(with = "serde_bytes")]
     floppy: Option<Vec<u8>>,
-    kernel: Option<(Vec<u8>, PathBuf)>,
+    kernel: Option<Kernel>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Kernel {
+    path: PathBuf,
+    #[serde(with = "serde_bytes")]
+    image: Vec<u8>,
     append: String,
 }
 
@@ -66,11 +86,20 @@ pub(super) struct Machine<'m> {
     pub(super) pc: Pc<'m, Output>,
     pub(super) cpu: Cpu,
     pub(super) emulator: Emulator<'m>,
+    pub(super) ram: &'m [AtomicU8],
+    pub(super) firmware: Option<&'m Firmware>,
+    pub(super) disk: Option<DiskInUse>,
+    pub(super) clock: ClockKind,
+    /// How far its run has come.
+    pub(super) run: Run,
 }
 
 impl Parts {
     /// Reads all that the machine is made of.
     pub(super) fn read(args: &Args) -> Result<Parts, String> {
+        if let Some(path) = &args.load {
+            return Parts::load(path, args.disk.as_deref());
+        }
         let software = Software::read(args)?;
         let writes = if args.writable { Writes::Through } else { Writes::Kept };
         let disk = args.disk.as_deref().map(|path| ImageDisk::open(path, writes)).transpose()?;
@@ -82,9 +111,46 @@ impl Parts {
             profile: args.cpu.clone(),
             clock: match args.clock {
                 ClockKind::Virtual => None,
-                ClockKind::Real => Some(nanoseconds_from(Instant::now())),
+                ClockKind::Real => Some(nanoseconds_from(0)),
             },
+            exit_port: args.exit_port,
+            loaded: None,
         })
+    }
+
+    /// Reads a snapshot, and opens its disk: that of `--disk`, or where it was.
+    fn load(path: &Path, disk: Option<&Path>) -> Result<Parts, String> {
+        let mut loaded = Loaded::open(path)?;
+        let disk = match (loaded.disk(), disk) {
+            (Some(saved), given) => Some(saved.open(given.unwrap_or(saved.path()))?),
+            (None, None) => None,
+            (None, Some(_)) => {
+                let path = path.display();
+                return Err(format!("--disk: the machine in {path} has none; leave it out"));
+            }
+        };
+        let software = match loaded.take_firmware() {
+            Some(firmware) => Software::of_firmware(firmware),
+            None => Software::Loaded,
+        };
+        Ok(Parts {
+            ram: allocate(loaded.ram())?,
+            software,
+            disk,
+            lines: vec![CacheLine::EMPTY; LINES],
+            profile: loaded.profile().clone(),
+            clock: match loaded.clock() {
+                ClockKind::Virtual => None,
+                ClockKind::Real => Some(nanoseconds_from(loaded.now())),
+            },
+            exit_port: loaded.exit_port(),
+            loaded: Some(loaded),
+        })
+    }
+
+    /// The disk's image, if there is a disk.
+    pub(super) fn disk_path(&self) -> Option<&Path> {
+        self.disk.as_ref().map(ImageDisk::path)
     }
 
     /// What will go wrong with the disk.
@@ -94,13 +160,15 @@ impl Parts {
 
     /// Puts the machine together.
     pub(super) fn assemble(&mut self, args: &Args, output: Output) -> Result<Machine<'_>, String> {
-        let Parts { ram, software, disk, lines, profile, clock } = self;
+        let Parts { ram, software, disk, lines, profile, clock, exit_port, loaded } = self;
+        let clock_kind = if clock.is_some() { ClockKind::Real } else { ClockKind::Virtual };
         let mut pc = Pc::new(ram, output).map_err(|error| error.to_string())?;
-        pc.set_exit_port(args.exit_port).map_err(|error| format!("--exit-port: {error}"))?;
-        pc.set_date(args.date.unwrap_or_else(|| default_date(args.clock)));
+        pc.set_exit_port(*exit_port).map_err(|error| format!("--exit-port: {error}"))?;
+        pc.set_date(args.date.unwrap_or_else(|| default_date(clock_kind)));
         if let Some(clock) = clock {
             pc.set_clock(Clock::Real(&**clock));
         }
+        let disk_in_use = disk.as_ref().map(ImageDisk::in_use);
         if let Some(disk) = disk {
             pc.attach_disk(disk).map_err(|error| format!("--disk: {error}"))?;
         }
@@ -109,7 +177,20 @@ impl Parts {
             pc.set_cmos(CMOS_BOOT_ORDER, second << 4 | *first as u8);
         }
         let cpu = software.load(&mut pc, profile)?;
-        Ok(Machine { pc, cpu, emulator: Emulator::new(profile, lines) })
+        let mut machine = Machine {
+            pc,
+            cpu,
+            emulator: Emulator::new(profile, lines),
+            ram,
+            firmware: software.firmware(),
+            disk: disk_in_use,
+            clock: clock_kind,
+            run: loaded.as_ref().map(|loaded| loaded.run().clone()).unwrap_or_default(),
+        };
+        if let Some(loaded) = loaded.take() {
+            loaded.restore(&mut machine)?;
+        }
+        Ok(machine)
     }
 }
 
@@ -120,17 +201,20 @@ impl Software {
         if let Some(path) = &args.bios {
             let bytes = files::read(path, MOST_BIOS, "a BIOS of 16 MiB")?;
             let kernel = match &args.kernel {
-                Some(path) => Some((files::read(path, ram, &in_ram)?, path.clone())),
+                Some(path) => Some(Kernel {
+                    path: path.clone(),
+                    image: files::read(path, ram, &in_ram)?,
+                    append: args.append.clone(),
+                }),
                 None => None,
             };
-            return Ok(Software::Bios(Box::new(Firmware {
-                bios: bytes.into_iter().map(AtomicU8::new).collect(),
+            return Ok(Software::of_firmware(Firmware {
                 path: path.clone(),
+                bios: bytes,
                 vga: args.vga.as_deref().map(read_rom).transpose()?,
                 floppy: args.floppy.as_deref().map(read_floppy).transpose()?.map(padded),
                 kernel,
-                append: args.append.clone(),
-            })));
+            }));
         }
         if let Some(path) = &args.floppy {
             return Ok(Software::BootSector { bytes: read_floppy(path)?, path: path.clone() });
@@ -143,6 +227,18 @@ impl Software {
         let bytes = files::read(path, ram, &in_ram)?;
         let name = path.display().to_string();
         Ok(Software::Image { bytes, segment: *segment, offset: *offset, name })
+    }
+
+    fn of_firmware(firmware: Firmware) -> Software {
+        let rom = firmware.bios.iter().copied().map(AtomicU8::new).collect();
+        Software::Bios { rom, firmware: Box::new(firmware) }
+    }
+
+    fn firmware(&self) -> Option<&Firmware> {
+        match self {
+            Software::Bios { firmware, .. } => Some(firmware),
+            _ => None,
+        }
     }
 
     /// Returns the processor about to start it.
@@ -158,10 +254,11 @@ impl Software {
                      or --bios for one that calls a BIOS"
                 )
             })?,
-            Software::Bios(firmware) => {
-                firmware.load(pc)?;
+            Software::Bios { rom, firmware } => {
+                firmware.load(rom, pc)?;
                 return Ok(Cpu::reset_as(profile));
             }
+            Software::Loaded => return Ok(Cpu::reset_as(profile)),
         };
         cpu.rflags = profile.canonical_flags(cpu.rflags);
         Ok(cpu)
@@ -169,7 +266,7 @@ impl Software {
 }
 
 impl Firmware {
-    fn load<'m>(&'m self, pc: &mut Pc<'m, Output>) -> Result<(), String> {
+    fn load<'m>(&'m self, rom: &'m [AtomicU8], pc: &mut Pc<'m, Output>) -> Result<(), String> {
         let mut add = |name, contents| {
             pc.add_file(name, contents).map_err(|error| format!("{name}: {error}"))
         };
@@ -181,10 +278,10 @@ impl Firmware {
         if let Some(floppy) = &self.floppy {
             add("floppyimg/floppy.img", floppy)?;
         }
-        if let Some((kernel, path)) = &self.kernel {
-            pc.set_kernel(kernel, &self.append).map_err(|error| named(path, &error))?;
+        if let Some(Kernel { path, image, append }) = &self.kernel {
+            pc.set_kernel(image, append).map_err(|error| named(path, &error))?;
         }
-        pc.boot_bios(&self.bios).map_err(|error| named(&self.path, &error))?;
+        pc.boot_bios(rom).map_err(|error| named(&self.path, &error))?;
         Ok(())
     }
 }
@@ -193,8 +290,10 @@ fn named(path: &Path, error: &realmode_pc::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-fn nanoseconds_from(start: Instant) -> Box<dyn Fn() -> u64> {
-    Box::new(move || start.elapsed().as_nanos().try_into().unwrap_or(u64::MAX))
+/// A clock that shows `now` now.
+fn nanoseconds_from(now: u64) -> Box<dyn Fn() -> u64> {
+    let start = Instant::now();
+    Box::new(move || now.saturating_add(start.elapsed().as_nanos().try_into().unwrap_or(u64::MAX)))
 }
 
 fn default_date(clock: ClockKind) -> i64 {

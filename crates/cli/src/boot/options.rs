@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use realmode::Profile;
+use serde::{Deserialize, Serialize};
 
-use super::arguments::{self, ImageAt, ScreenTo, SerialTo, Typing};
+use super::arguments::{self, At, ImageAt, ScreenTo, SerialTo, Typing};
 use crate::processor;
 
 const EXAMPLES: &str = "\
@@ -29,6 +30,10 @@ memtest86+, which turns paging on if there is PAE, and uses the x87 if there is 
   realmode boot --bios $BIOS --kernel memtest86+x64.bin --append console=ttyS0,115200 \\
     --cpu intel,-pae,-tsc,-lm --memory 32 --until 'Pass:'
 
+A run that is saved and goes on, after the first three million instructions of the BIOS
+  realmode boot --bios $BIOS --save bios.snap --at 3M
+  realmode boot --load bios.snap --until 'No bootable device'
+
 Where output goes: COM1 and the debug ports (E9h, 402h) to stdout as they come; the debug ports
 with --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on
 it; all else goes to stderr.
@@ -42,14 +47,15 @@ How a guest ends the run:
 With a BIOS, a reset or a triple fault restarts the guest.
 
 Exit codes:
-  0     the guest powered off, or --until TEXT appeared, or nobody reads stdout any more
+  0     the guest powered off, --until TEXT appeared, the run was saved, or nobody reads stdout
   odd   the guest's own, through the exit port
   2     the command line or a file is wrong, and nothing ran; or output could not be written
   4     idle: the guest sits in HLT and nothing can wake it
   6     --limit was reached
   8     the guest got nowhere: triple fault, a BIOS call without a BIOS, a jump to itself,
         a reset, no memory to execute, an instruction that is not implemented
-  10    the guest powered off, but --until TEXT had not appeared";
+  10    the guest powered off, but --until TEXT had not appeared; or the run ended well, but had
+        not come to --at";
 
 /// Boot an image, a floppy, a disk or a kernel in a small PC.
 #[derive(clap::Args)]
@@ -157,6 +163,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
 
+    /// Save the run to FILE once it has come to --at, and end
+    ///
+    /// All of the machine is in it but the disk's image, which has to stay as it is. The file is
+    /// replaced when the new one is whole. See --load.
+    #[arg(long, value_name = "FILE", requires = "at")]
+    pub(super) save: Option<PathBuf>,
+
+    /// Where to save: after so many instructions (5M), or once TEXT appears as for --until
+    #[arg(long, value_name = "N|TEXT", requires = "save", value_parser = arguments::at)]
+    #[arg(allow_negative_numbers = true)]
+    pub(super) at: Option<At>,
+
+    /// Go on from a file of --save as if the run had not been interrupted
+    ///
+    /// What the machine is made of is in the file. Its disk is found where it was, or is given
+    /// with --disk. Counts, as of --limit and --at, are from the start of the run; what --type
+    /// had still to do comes before what it is given now.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "image", "bios", "vga", "floppy", "writable", "kernel", "append", "boot_order", "memory",
+        "cpu", "clock", "date", "exit_port",
+    ])]
+    pub(super) load: Option<PathBuf>,
+
     /// What to do with the screen at the end: text, png:FILE or none
     ///
     /// The default is text, if there is anything on the screen.
@@ -177,7 +206,7 @@ pub(crate) struct Args {
 }
 
 /// `--clock`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(super) enum ClockKind {
     /// From the instructions executed; runs agree
     Virtual,

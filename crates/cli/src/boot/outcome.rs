@@ -40,6 +40,8 @@ pub(super) enum Outcome {
     Unimplemented(Unimplemented),
     /// Nobody reads the output any more.
     OutputClosed,
+    /// A snapshot was saved after so many instructions.
+    Saved(u64),
     /// A stop this machine does not expect.
     Other(Stop),
 }
@@ -54,10 +56,12 @@ impl Outcome {
         }
     }
 
-    /// The process's exit code; `awaited` is whether `--until` was given.
-    pub(super) fn exit_code(self, awaited: bool) -> u8 {
+    /// The process's exit code; `awaited` is whether `--until` was given, `saving` whether `--save`.
+    pub(super) fn exit_code(self, awaited: bool, saving: bool) -> u8 {
         match self {
-            Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::OutputClosed => 0,
+            Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::PowerOff if saving => NOT_SEEN,
+            Outcome::SeenOn(_) | Outcome::SeenOnScreen => 0,
+            Outcome::OutputClosed | Outcome::Saved(_) => 0,
             Outcome::PowerOff if awaited => NOT_SEEN,
             Outcome::PowerOff => 0,
             Outcome::Exit { value, .. } => Ending::Exit(value).process_status().unwrap_or(NOWHERE),
@@ -83,6 +87,7 @@ impl Outcome {
             Outcome::EmptyMemory => "empty-memory",
             Outcome::Unimplemented(_) => "unimplemented",
             Outcome::OutputClosed => "output-closed",
+            Outcome::Saved(_) => "saved",
             Outcome::Other(_) => "stopped",
         }
     }
@@ -90,7 +95,9 @@ impl Outcome {
     /// What happened, and which text did not appear that `--type` or `--until` waited for.
     pub(super) fn message(self, awaited: Option<&str>) -> String {
         match (self, awaited) {
-            (Outcome::SeenOn(_) | Outcome::SeenOnScreen, _) | (_, None) => self.to_string(),
+            (Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::Saved(_), _) | (_, None) => {
+                self.to_string()
+            }
             (_, Some(text)) => format!("{self}, but `{text}` had not appeared"),
         }
     }
@@ -104,6 +111,7 @@ impl Outcome {
                 | Outcome::SeenOn(_)
                 | Outcome::SeenOnScreen
                 | Outcome::OutputClosed
+                | Outcome::Saved(_)
         )
     }
 }
@@ -138,6 +146,7 @@ impl std::fmt::Display for Outcome {
             }
             Outcome::Unimplemented(what) => unimplemented(what, f),
             Outcome::OutputClosed => f.write_str("nobody reads the output any more"),
+            Outcome::Saved(count) => write!(f, "saved at instruction {count}"),
             Outcome::Other(stop) => write!(f, "stopped: {stop:?}"),
         }
     }
@@ -189,14 +198,21 @@ mod tests {
             (Outcome::SeenOn(Channel::Debug), true, 0),
             (Outcome::SeenOnScreen, true, 0),
             (Outcome::OutputClosed, true, 0),
+            (Outcome::Saved(1), true, 0),
             (Outcome::Idle, false, 4),
             (Outcome::Idle, true, 4),
             (Outcome::Limit(1), false, 6),
             (Outcome::Shutdown, false, 8),
             (Outcome::Loop, false, 8),
         ] {
-            assert_eq!(outcome.exit_code(awaited), code, "{outcome:?}");
+            assert_eq!(outcome.exit_code(awaited, false), code, "{outcome:?}");
         }
+        let saving = |outcome: Outcome| outcome.exit_code(false, true);
+        assert_eq!(
+            [Outcome::PowerOff, Outcome::SeenOnScreen, Outcome::Idle].map(saving),
+            [10, 10, 4]
+        );
+        assert_eq!(saving(Outcome::Saved(1)), 0);
     }
 
     #[test]

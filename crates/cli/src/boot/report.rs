@@ -94,7 +94,7 @@ pub(super) fn json(
 
 fn mips(finished: &Finished) -> f64 {
     let seconds = finished.elapsed.as_secs_f64();
-    if seconds == 0.0 { 0.0 } else { finished.instructions as f64 / 1e6 / seconds }
+    if seconds == 0.0 { 0.0 } else { finished.executed as f64 / 1e6 / seconds }
 }
 
 /// `12345678` as `12,345,678`.

@@ -9,6 +9,7 @@ use super::console::Output;
 use super::inbox::{Inbox, Input};
 use super::outcome::Outcome;
 use super::picture;
+use super::snapshot::Run;
 
 /// What is still to be done.
 pub(super) struct Script {
@@ -25,6 +26,24 @@ impl Script {
         let script = Script { typing, until: until.map(str::to_owned), known: 0 };
         output.await_text(script.awaited().unwrap_or_default());
         script
+    }
+
+    /// Goes on where another run was: what that had still to do comes first.
+    pub(super) fn resume(&mut self, run: &Run, output: &mut Output) {
+        for typing in run.typing.iter().rev() {
+            self.typing.push_front(typing.clone());
+        }
+        output.await_text(self.awaited().unwrap_or_default());
+        if output.resume(run.awaited.clone()) {
+            self.known = usize::try_from(run.known).unwrap_or(usize::MAX);
+        }
+    }
+
+    /// Notes in `run` what is still to be done.
+    pub(super) fn save(&self, output: &Output, run: &mut Run) {
+        run.typing = self.typing.iter().cloned().collect();
+        run.awaited = output.awaited().clone();
+        run.known = self.known as u64;
     }
 
     /// The text that comes next.
@@ -60,7 +79,7 @@ impl Script {
 }
 
 /// How often a text is on the screen.
-fn shown(pc: &Pc<'_, Output>, text: &str) -> usize {
+pub(super) fn shown(pc: &Pc<'_, Output>, text: &str) -> usize {
     let Some(screen) = pc.screen() else { return 0 };
     picture::rows(&screen).iter().map(|row| row.matches(text).count()).sum()
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use realmode::arch::rflags;
 use realmode::{Activity, Counters, Cpu, Phys, SegReg, Stop, Unimplemented, UnimplementedReason};
 
+use super::arguments::At;
 use super::disk::DiskErrors;
 use super::inbox::Inbox;
 use super::machine::Machine;
@@ -16,15 +17,13 @@ use super::options::ClockKind;
 use super::outcome::Outcome;
 use super::place;
 use super::progress::Progress;
-use super::script::Script;
+use super::script::{self, Script};
 use super::sinks::{Sinks, Taken};
+use super::snapshot::{self, Run};
+use super::snapshot_file::Target;
 use super::trace::Trace;
+use super::turns::{FIRST_TURN, LONGEST_TURN};
 
-/// Instructions between two looks at the screen, the output and the clock. The first turns are
-/// short, so that a guest that strays into empty memory is found before IP reaches its end.
-const FIRST_TURN: u64 = 1 << 10;
-/// About 10 ms.
-const LONGEST_TURN: u64 = 1 << 20;
 /// How long a halted guest sleeps at most before input is looked at.
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
 /// So many zero bytes at CS:IP are no program.
@@ -33,9 +32,9 @@ const ZEROS: u64 = 32;
 /// A run, and all that takes part in it.
 pub(super) struct Session<'a, 'm> {
     pub(super) machine: &'a mut Machine<'m>,
-    pub(super) clock: ClockKind,
     /// Instructions, if they are bounded.
     pub(super) limit: Option<u64>,
+    pub(super) saving: Option<Saving>,
     pub(super) script: Script,
     pub(super) inbox: Inbox,
     pub(super) sinks: Sinks<'a>,
@@ -44,11 +43,27 @@ pub(super) struct Session<'a, 'm> {
     pub(super) progress: Progress,
 }
 
+/// Where a snapshot is to be saved, and to which file.
+pub(super) struct Saving {
+    pub(super) at: At,
+    pub(super) to: Target,
+}
+
+/// How a turn ended.
+enum Turn {
+    Over(Stop),
+    /// It has come to where it is to be saved.
+    Interrupted,
+}
+
 /// A run that is over.
 pub(super) struct Finished {
     pub(super) outcome: Outcome,
     pub(super) elapsed: Duration,
+    /// From the start of the run.
     pub(super) instructions: u64,
+    /// Those of this process.
+    pub(super) executed: u64,
     pub(super) guest_seconds: f64,
     pub(super) resets: u64,
     pub(super) disk_errors: u64,
@@ -79,7 +94,8 @@ impl Session<'_, '_> {
         Ok(Finished {
             outcome: result?,
             elapsed: started.elapsed(),
-            instructions: emulator.counters().instructions,
+            instructions: self.instructions(),
+            executed: emulator.counters().instructions,
             guest_seconds: pc.now() as f64 / 1e9,
             resets: pc.resets(),
             disk_errors: self.disk_errors.count(),
@@ -91,12 +107,18 @@ impl Session<'_, '_> {
     }
 
     fn run_to_end(&mut self) -> Result<Outcome, String> {
-        // Long turns alternate with single steps, which find an instruction that jumps to itself.
-        let (mut length, mut is_single) = (FIRST_TURN, false);
         loop {
-            self.inbox.feed(&mut self.machine.pc);
-            let before = self.before(if is_single { 1 } else { length });
-            let stop = self.turn(before.budget)?;
+            if self.is_saved_here() {
+                return self.save();
+            }
+            if self.machine.run.turns.is_between() {
+                self.inbox.feed(&mut self.machine.pc);
+            }
+            let before = self.before();
+            let Turn::Over(stop) = self.turn(before.budget)? else {
+                self.show()?;
+                return self.save();
+            };
             if self.show()? == Taken::Closed {
                 return Ok(Outcome::OutputClosed);
             }
@@ -113,31 +135,106 @@ impl Session<'_, '_> {
             if let Some(outcome) = over {
                 return Ok(outcome);
             }
-            let now = self.machine.emulator.counters();
-            if self.limit.is_some_and(|limit| spent(now) >= limit) {
-                return Ok(Outcome::Limit(now.instructions));
+            if self.limit.is_some_and(|limit| self.spent() >= limit) {
+                return Ok(Outcome::Limit(self.instructions()));
             }
-            is_single = !is_single;
-            length = LONGEST_TURN.min(length * 2);
+            self.machine.run.turns.next();
             if self.sinks.at_line_start {
-                self.progress.tick(now.instructions);
+                self.progress.tick(self.instructions());
             }
         }
     }
 
-    fn before(&self, length: u64) -> Before {
-        let counters = *self.machine.emulator.counters();
-        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(spent(&counters)));
-        Before { cpu: self.machine.cpu.clone(), counters, budget: left.min(length) }
+    /// Instructions from the start of the run, whichever process executed them.
+    fn instructions(&self) -> u64 {
+        let counters = self.machine.emulator.counters();
+        self.machine.run.instructions.saturating_add(counters.instructions)
     }
 
-    fn turn(&mut self, budget: u64) -> Result<Stop, String> {
-        let Machine { pc, cpu, emulator } = &mut *self.machine;
+    /// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
+    fn spent(&self) -> u64 {
+        let faults =
+            self.machine.run.faults.saturating_add(self.machine.emulator.counters().faults);
+        self.instructions().saturating_add(faults)
+    }
+
+    fn before(&self) -> Before {
+        let counters = *self.machine.emulator.counters();
+        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.spent()));
+        let budget = left.min(self.machine.run.turns.budget());
+        Before { cpu: self.machine.cpu.clone(), counters, budget }
+    }
+
+    /// Instructions to where the run is to be saved.
+    fn left_to_save(&self) -> Option<u64> {
+        match self.saving.as_ref()?.at {
+            At::Instruction(count) => Some(count.saturating_sub(self.instructions())),
+            At::Text(_) => None,
+        }
+    }
+
+    /// Is the run to be saved between these turns?
+    fn is_saved_here(&self) -> bool {
+        let pc = &self.machine.pc;
+        match self.saving.as_ref().map(|saving| &saving.at) {
+            None => false,
+            Some(At::Instruction(_)) => self.left_to_save() == Some(0),
+            Some(At::Text(text)) => pc.console().is_to_be_saved() || script::shown(pc, text) > 0,
+        }
+    }
+
+    /// Runs for a turn, or as much of it as precedes the snapshot.
+    fn turn(&mut self, budget: u64) -> Result<Turn, String> {
+        let whole = self.machine.run.turns.budget();
+        let start = self.machine.pc.spent();
+        loop {
+            let used = self.machine.pc.spent() - start;
+            let step = budget.saturating_sub(used).min(self.left_to_save().unwrap_or(u64::MAX));
+            let stop = self.step(step)?;
+            let used = self.machine.pc.spent() - start;
+            let pc = &self.machine.pc;
+            let is_here = match stop {
+                Stop::Budget | Stop::Halt => self.left_to_save() == Some(0),
+                Stop::Requested => pc.console().is_to_be_saved() && pc.ending().is_none(),
+                _ => false,
+            };
+            // A turn that is over anyway is saved after it, when all else is done.
+            let is_over = stop == Stop::Halt || used >= budget || pc.console().seen().is_some();
+            if is_here && !is_over {
+                self.machine.run.turns.interrupt(whole.saturating_sub(used));
+                return Ok(Turn::Interrupted);
+            }
+            if is_here && stop == Stop::Halt {
+                self.machine.run.turns.next();
+                return Ok(Turn::Interrupted);
+            }
+            if stop != Stop::Budget || is_over {
+                return Ok(Turn::Over(stop));
+            }
+        }
+    }
+
+    fn step(&mut self, budget: u64) -> Result<Stop, String> {
+        let Machine { pc, cpu, emulator, .. } = &mut *self.machine;
         let stop = match &mut self.trace {
             Some(trace) => pc.run_observed(emulator, cpu, budget, trace),
             None => pc.run(emulator, cpu, budget),
         };
         stop.map_err(|error| error.to_string())
+    }
+
+    fn save(&mut self) -> Result<Outcome, String> {
+        let Some(Saving { to, .. }) = &self.saving else { return Err("nowhere to save".into()) };
+        let mut run = Run {
+            instructions: self.instructions(),
+            faults: self.spent() - self.instructions(),
+            turns: self.machine.run.turns,
+            waiting: self.inbox.waiting(),
+            ..Run::default()
+        };
+        self.script.save(self.machine.pc.console(), &mut run);
+        snapshot::save(to, self.machine, run)?;
+        Ok(Outcome::Saved(self.instructions()))
     }
 
     /// Shows what the turn has brought.
@@ -156,10 +253,10 @@ impl Session<'_, '_> {
 
     /// The guest waits. Returns when it may go on, or that nothing will wake it.
     fn wait(&mut self) -> Option<Outcome> {
-        let pc = &mut self.machine.pc;
+        let Machine { pc, clock, .. } = &mut *self.machine;
         // What has just been typed may have woken it, so this comes first.
         while !self.inbox.feed(pc) {
-            let due = pc.next_event().filter(|_| self.clock == ClockKind::Real);
+            let due = pc.next_event().filter(|_| *clock == ClockKind::Real);
             if due.is_none() && !self.inbox.is_open() {
                 return Some(Outcome::Idle);
             }
@@ -174,7 +271,7 @@ impl Session<'_, '_> {
 
     /// A turn has used up its budget: did it lead anywhere?
     fn astray(&self, before: &Before) -> Option<Outcome> {
-        let Machine { pc, cpu, emulator } = &*self.machine;
+        let Machine { pc, cpu, emulator, .. } = &*self.machine;
         let now = emulator.counters();
         let is_running = cpu.activity == Activity::Running;
         let has_executed = now.instructions != before.counters.instructions;
@@ -193,11 +290,6 @@ impl Session<'_, '_> {
         }
         (is_running && is_in_zeros(self.machine)).then_some(Outcome::EmptyMemory)
     }
-}
-
-/// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
-fn spent(counters: &Counters) -> u64 {
-    counters.instructions + counters.faults
 }
 
 /// What a stop means for this machine.

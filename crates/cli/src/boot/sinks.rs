@@ -42,13 +42,14 @@ impl<'a> Sinks<'a> {
     /// As the options say; the files are those they name.
     pub(super) fn new(
         args: &Args,
+        has_bios: bool,
         serial: Option<&'a OutputFile>,
         debug: Option<&'a OutputFile>,
     ) -> Result<Sinks<'a>, String> {
         for file in [serial, debug].into_iter().flatten() {
             file.replace()?;
         }
-        let is_apart = args.bios.is_some() || args.serial == Some(SerialTo::Stdio);
+        let is_apart = has_bios || args.serial == Some(SerialTo::Stdio);
         let is_together = !is_apart && serial.is_none() && debug.is_none();
         let or_file = |file: Option<&'a OutputFile>, otherwise| match file {
             Some(file) => Sink::File(file),

@@ -70,7 +70,9 @@ fn run(setup: &Setup<'_>, from: Option<&Saved>, budget: u64) -> (Saved, u64) {
             pc.restore(&saved.state).expect("a machine came to it");
             assert_eq!(pc.save(), saved.state);
             cpu = saved.cpu.clone();
-            ram.iter().zip(&saved.ram).for_each(|(cell, byte)| cell.store(*byte, Ordering::Relaxed));
+            ram.iter()
+                .zip(&saved.ram)
+                .for_each(|(cell, byte)| cell.store(*byte, Ordering::Relaxed));
         }
         None => assert_eq!(pc.type_text(setup.text), setup.text.len()),
     }
