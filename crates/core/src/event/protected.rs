@@ -8,7 +8,7 @@ use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::{CodeTarget, descriptor_attributes};
+use crate::mem::segment::CodeTarget;
 use crate::stop::UnimplementedReason;
 
 /// What asked for the delivery: it decides the EXT bit and the check of the gate's DPL.
@@ -155,16 +155,15 @@ impl Machine<'_, '_> {
         }
         let (linear, raw) =
             self.read_descriptor_or(gate.selector, Fault::with_code(vector::GP, code))?;
-        let attributes = descriptor_attributes(raw);
+        let attributes = Attributes::of_descriptor(raw);
         let dpl = attributes.dpl();
         if !attributes.is_code() || dpl > cpl {
             return Err(Fault::with_code(vector::GP, code).into());
         }
-        if attributes.0 & 0x80 == 0 {
+        if !attributes.is_present() {
             return Err(Fault::with_code(vector::NP, code).into());
         }
-        let conforming = attributes.0 & 4 != 0;
-        let new_cpl = if conforming { cpl } else { dpl };
+        let new_cpl = if attributes.is_conforming() { cpl } else { dpl };
         Ok(CodeTarget::new(gate.selector, linear, raw, new_cpl))
     }
 
@@ -180,29 +179,8 @@ impl Machine<'_, '_> {
     /// SS:ESP of an inner level from the TSS (SDM vol. 3A, "Stack Switching").
     pub(crate) fn inner_stack(&mut self, level: u8, ext: u16) -> Result<Stack, Leave> {
         let (selector, esp) = self.read_tss_stack(level, ext)?;
-        let ts = |code: u16| Leave::Fault(Fault::with_code(vector::TS, code | ext));
-        if selector & !3 == 0 {
-            return Err(ts(0));
-        }
-        let code = selector & !3;
-        let (linear, raw) =
-            self.read_descriptor_or(selector, Fault::with_code(vector::TS, code | ext))?;
-        let attributes = descriptor_attributes(raw);
-        let writable = attributes.0 & 0x1A == 0x12;
-        if (selector & 3) as u8 != level || attributes.dpl() != level || !writable {
-            return Err(ts(code));
-        }
-        if attributes.0 & 0x80 == 0 {
-            return Err(Fault::with_code(vector::SS, code | ext).into());
-        }
-        self.set_accessed(linear, raw)?;
-        let segment = Segment {
-            selector,
-            base: crate::mem::segment::descriptor_base(raw),
-            limit: crate::mem::segment::descriptor_limit(raw),
-            attributes: Attributes(attributes.0 | 1),
-        };
-        let mask = if attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
+        let segment = self.read_stack_segment(selector, level, vector::TS, ext)?;
+        let mask = if segment.attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
         Ok(Stack { segment, esp, mask, is_new: true })
     }
 

@@ -4,11 +4,11 @@
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::{Reg, SegReg};
 use crate::arch::rflags::{AC, ID, IF, IOPL, NT, RF, VIF, VIP, VM};
-use crate::arch::vector::{GP, NP, SS};
+use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::{CodeTarget, descriptor_attributes, descriptor_base, descriptor_limit};
+use crate::mem::segment::CodeTarget;
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -47,15 +47,15 @@ fn resolve(
     let cpl = m.cpu.cpl();
     let rpl = (selector & 3) as u8;
     let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
+    let attributes = Attributes::of_descriptor(raw);
     if attributes.is_code() {
-        let conforming = attributes.0 & 4 != 0;
         let dpl = attributes.dpl();
-        let allowed = if conforming { dpl <= cpl } else { rpl <= cpl && dpl == cpl };
+        let allowed =
+            if attributes.is_conforming() { dpl <= cpl } else { rpl <= cpl && dpl == cpl };
         if !allowed {
             return Err(fault(GP, selector));
         }
-        if attributes.0 & 0x80 == 0 {
+        if !attributes.is_present() {
             return Err(fault(NP, selector));
         }
         return Ok(Target::Code { target: CodeTarget::new(selector, linear, raw, cpl), offset });
@@ -76,11 +76,11 @@ fn resolve_gate(
     is_call: bool,
 ) -> Result<Target, Leave> {
     let cpl = m.cpu.cpl();
-    let attributes = descriptor_attributes(gate);
+    let attributes = Attributes::of_descriptor(gate);
     if attributes.dpl() < cpl || attributes.dpl() < (selector & 3) as u8 {
         return Err(fault(GP, selector));
     }
-    if attributes.0 & 0x80 == 0 {
+    if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
     let code = (gate >> 16) as u16;
@@ -88,15 +88,15 @@ fn resolve_gate(
         return Err(Fault::GP.into());
     }
     let (linear, raw) = m.read_descriptor(code)?;
-    let target = descriptor_attributes(raw);
-    let conforming = target.0 & 4 != 0;
+    let target = Attributes::of_descriptor(raw);
+    let conforming = target.is_conforming();
     let dpl = target.dpl();
     // A JMP cannot change the privilege level, a CALL may raise it.
     let allowed = if is_call || conforming { dpl <= cpl } else { dpl == cpl };
     if !target.is_code() || !allowed {
         return Err(fault(GP, code));
     }
-    if target.0 & 0x80 == 0 {
+    if !target.is_present() {
         return Err(fault(NP, code));
     }
     let is_wide = attributes.0 & 8 != 0;
@@ -201,40 +201,16 @@ fn return_target(m: &mut Machine<'_, '_>, selector: u16) -> Result<CodeTarget, L
     }
     let rpl = (selector & 3) as u8;
     let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
-    let conforming = attributes.0 & 4 != 0;
+    let attributes = Attributes::of_descriptor(raw);
     let dpl = attributes.dpl();
-    let allowed = if conforming { dpl <= rpl } else { dpl == rpl };
+    let allowed = if attributes.is_conforming() { dpl <= rpl } else { dpl == rpl };
     if !attributes.is_code() || rpl < m.cpu.cpl() || !allowed {
         return Err(fault(GP, selector));
     }
-    if attributes.0 & 0x80 == 0 {
+    if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
     Ok(CodeTarget::new(selector, linear, raw, rpl))
-}
-
-/// The stack segment of an outer level.
-fn outer_stack(m: &mut Machine<'_, '_>, selector: u16, rpl: u8) -> Result<Segment, Leave> {
-    if selector & !3 == 0 {
-        return Err(Fault::GP.into());
-    }
-    let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
-    let writable = attributes.0 & 0x1A == 0x12;
-    if (selector & 3) as u8 != rpl || !writable || attributes.dpl() != rpl {
-        return Err(fault(GP, selector));
-    }
-    if attributes.0 & 0x80 == 0 {
-        return Err(fault(SS, selector));
-    }
-    m.set_accessed(linear, raw)?;
-    Ok(Segment {
-        selector,
-        base: descriptor_base(raw),
-        limit: descriptor_limit(raw),
-        attributes: Attributes(attributes.0 | 1),
-    })
 }
 
 /// Leaves for the target of a RET or IRET whose stack frame has `popped` bytes before the outer
@@ -255,7 +231,7 @@ fn leave_for<W: Width>(
     }
     let esp = m.peek::<W>(popped + release)?.to_u64();
     let selector = m.peek::<W>(popped + release + width)?.to_u64() as u16;
-    let segment = outer_stack(m, selector, target.cpl)?;
+    let segment = m.read_stack_segment(selector, target.cpl, GP, 0)?;
     check_limit(target, offset)?;
     enter(m, target, offset)?;
     m.commit_segment(SegReg::Ss, segment);
@@ -268,15 +244,8 @@ fn leave_for<W: Width>(
 fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
     for reg in [SegReg::Es, SegReg::Ds, SegReg::Fs, SegReg::Gs] {
         let attributes = m.cpu.segment(reg).attributes;
-        let conforming = attributes.is_code() && attributes.0 & 4 != 0;
-        if attributes.is_usable() && attributes.dpl() < cpl && !conforming {
-            let null = Segment {
-                selector: 0,
-                base: 0,
-                limit: 0,
-                attributes: Attributes(Attributes::UNUSABLE),
-            };
-            m.commit_segment(reg, null);
+        if attributes.is_usable() && attributes.dpl() < cpl && !attributes.is_conforming() {
+            m.commit_segment(reg, Segment::null(0));
         }
     }
 }

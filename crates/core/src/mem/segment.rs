@@ -156,34 +156,52 @@ impl Machine<'_, '_> {
         if selector & !3 == 0 {
             return self.null_segment(reg, selector, cpl);
         }
+        if reg == SegReg::Ss {
+            return self.read_stack_segment(selector, cpl, vector::GP, 0);
+        }
         let (linear, raw) = self.read_descriptor(selector)?;
-        let attributes = descriptor_attributes(raw);
-        let is_data = attributes.0 & 0x18 == 0x10;
-        let not_present = if reg == SegReg::Ss {
-            let writable = is_data && attributes.has_write_or_read();
-            if rpl != cpl || !writable || attributes.dpl() != cpl {
-                return Err(gp(selector));
-            }
-            vector::SS
-        } else {
-            let readable = attributes.0 & 0x10 != 0 && (is_data || attributes.has_write_or_read());
-            let conforming = attributes.is_code() && attributes.0 & 4 != 0;
-            let dpl = attributes.dpl();
-            if !readable || !conforming && (rpl > dpl || cpl > dpl) {
-                return Err(gp(selector));
-            }
-            vector::NP
-        };
-        if attributes.0 & 0x80 == 0 {
-            return Err(Fault::with_code(not_present, selector & !3).into());
+        let segment = Segment::of_descriptor(selector, raw);
+        let attributes = segment.attributes;
+        let readable = attributes.is_code_or_data()
+            && (!attributes.is_code() || attributes.has_write_or_read());
+        let dpl = attributes.dpl();
+        if !readable || !attributes.is_conforming() && (rpl > dpl || cpl > dpl) {
+            return Err(gp(selector));
+        }
+        if !attributes.is_present() {
+            return Err(Fault::with_code(vector::NP, selector & !3).into());
         }
         self.set_accessed(linear, raw)?;
-        Ok(Segment {
-            selector,
-            base: descriptor_base(raw),
-            limit: descriptor_limit(raw),
-            attributes: Attributes(attributes.0 | 1),
-        })
+        Ok(segment.accessed())
+    }
+
+    /// The checks of a segment that becomes the stack of privilege level `level`. A bad one is
+    /// `vector` with the selector, an absent one #SS. `ext` is bit 0 of the error codes.
+    pub(crate) fn read_stack_segment(
+        &mut self,
+        selector: u16,
+        level: u8,
+        vector: u8,
+        ext: u16,
+    ) -> Result<Segment, Leave> {
+        // Of a null selector the code is zero.
+        let code = selector & !3 | ext;
+        let bad = Fault::with_code(vector, code);
+        if selector & !3 == 0 {
+            return Err(bad.into());
+        }
+        let (linear, raw) = self.read_descriptor_or(selector, bad)?;
+        let segment = Segment::of_descriptor(selector, raw);
+        let attributes = segment.attributes;
+        let levels_agree = (selector & 3) as u8 == level && attributes.dpl() == level;
+        if !levels_agree || !attributes.is_writable_data() {
+            return Err(bad.into());
+        }
+        if !attributes.is_present() {
+            return Err(Fault::with_code(vector::SS, code).into());
+        }
+        self.set_accessed(linear, raw)?;
+        Ok(segment.accessed())
     }
 
     /// A null selector: legal in DS, ES, FS, GS; in SS only in 64-bit code below CPL 3.
@@ -193,13 +211,11 @@ impl Machine<'_, '_> {
         if stack && !(self.cpu.is_64_bit_code() && cpl < 3 && rpl == cpl) {
             return Err(Fault::GP.into());
         }
-        let dpl = if stack { u32::from(cpl) << 5 } else { 0 };
-        Ok(Segment {
-            selector,
-            base: 0,
-            limit: 0,
-            attributes: Attributes(Attributes::UNUSABLE | dpl),
-        })
+        let mut null = Segment::null(selector);
+        if stack {
+            null.attributes.0 |= u32::from(cpl) << 5;
+        }
+        Ok(null)
     }
 
     /// Reads a descriptor from the GDT or LDT; returns its linear address too. #GP(selector)
@@ -258,13 +274,8 @@ pub(crate) struct CodeTarget {
 
 impl CodeTarget {
     pub(crate) fn new(selector: u16, linear: u64, raw: u64, cpl: u8) -> CodeTarget {
-        let segment = Segment {
-            selector: selector & !3 | u16::from(cpl),
-            base: descriptor_base(raw),
-            limit: descriptor_limit(raw),
-            attributes: Attributes(descriptor_attributes(raw).0 | 1),
-        };
-        CodeTarget { segment, linear, raw, cpl }
+        let selector = selector & !3 | u16::from(cpl);
+        CodeTarget { segment: Segment::of_descriptor(selector, raw).accessed(), linear, raw, cpl }
     }
 }
 
@@ -287,20 +298,4 @@ fn rights(attributes: Attributes, real: bool) -> (bool, bool) {
 /// Is an address canonical with 48 bits?
 pub(crate) fn is_canonical(linear: u64) -> bool {
     ((linear as i64) << 16 >> 16) as u64 == linear
-}
-
-/// The attributes of a descriptor, in the layout of [`Attributes`].
-pub(crate) fn descriptor_attributes(raw: u64) -> Attributes {
-    Attributes((raw >> 40) as u32 & 0xF0FF)
-}
-
-/// The base of a descriptor of a code or data segment.
-pub(crate) fn descriptor_base(raw: u64) -> u64 {
-    raw >> 16 & 0xFF_FFFF | raw >> 56 << 24
-}
-
-/// The limit of a descriptor in bytes.
-pub(crate) fn descriptor_limit(raw: u64) -> u32 {
-    let limit = (raw & 0xFFFF | raw >> 32 & 0xF_0000) as u32;
-    if raw >> 55 & 1 != 0 { limit << 12 | 0xFFF } else { limit }
 }
