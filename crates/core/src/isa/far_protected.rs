@@ -8,7 +8,7 @@ use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::CodeTarget;
+use crate::mem::segment::Incoming;
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -19,14 +19,14 @@ fn fault(vector: u8, selector: u16) -> Leave {
 }
 
 /// Where a far JMP or CALL leads.
-enum Target {
+enum Target<'m> {
     Code {
-        target: CodeTarget,
+        target: Incoming<'m>,
         offset: u64,
     },
     /// Through a call gate: the offset is the gate's, and so are the parameters.
     Gate {
-        target: CodeTarget,
+        target: Incoming<'m>,
         offset: u64,
         is_wide: bool,
         parameters: u8,
@@ -35,12 +35,12 @@ enum Target {
 
 /// Resolves the selector of a far JMP or CALL (SDM vol. 2A, "JMP" and "CALL"), with every check
 /// that does not depend on the stack.
-fn resolve(
-    m: &mut Machine<'_, '_>,
+fn resolve<'m>(
+    m: &mut Machine<'_, 'm>,
     selector: u16,
     offset: u64,
     is_call: bool,
-) -> Result<Target, Leave> {
+) -> Result<Target<'m>, Leave> {
     if selector & !3 == 0 {
         return Err(Fault::GP.into());
     }
@@ -58,7 +58,8 @@ fn resolve(
         if !attributes.is_present() {
             return Err(fault(NP, selector));
         }
-        return Ok(Target::Code { target: CodeTarget::new(selector, linear, raw, cpl), offset });
+        let target = m.incoming_code(selector, (linear, raw), cpl)?;
+        return Ok(Target::Code { target, offset });
     }
     match attributes.0 & 0x1F {
         4 | 12 => resolve_gate(m, selector, raw, is_call),
@@ -69,12 +70,12 @@ fn resolve(
 }
 
 /// A call gate: its own privilege first, then that of the segment it leads to.
-fn resolve_gate(
-    m: &mut Machine<'_, '_>,
+fn resolve_gate<'m>(
+    m: &mut Machine<'_, 'm>,
     selector: u16,
     gate: u64,
     is_call: bool,
-) -> Result<Target, Leave> {
+) -> Result<Target<'m>, Leave> {
     let cpl = m.cpu.cpl();
     let attributes = Attributes::of_descriptor(gate);
     if attributes.dpl() < cpl || attributes.dpl() < (selector & 3) as u8 {
@@ -102,20 +103,20 @@ fn resolve_gate(
     let is_wide = attributes.0 & 8 != 0;
     let high = if is_wide { gate >> 48 << 16 } else { 0 };
     Ok(Target::Gate {
-        target: CodeTarget::new(code, linear, raw, if conforming { cpl } else { dpl }),
+        target: m.incoming_code(code, (linear, raw), if conforming { cpl } else { dpl })?,
         offset: gate & 0xFFFF | high,
         is_wide,
         parameters: (gate >> 32 & 31) as u8,
     })
 }
 
-fn check_limit(target: &CodeTarget, offset: u64) -> Step {
+fn check_limit(target: &Incoming<'_>, offset: u64) -> Step {
     if offset > u64::from(target.segment.limit) { Err(Fault::GP.into()) } else { Ok(()) }
 }
 
 /// Enters a code segment; nothing can fail after the accessed bit.
-fn enter(m: &mut Machine<'_, '_>, target: &CodeTarget, offset: u64) -> Step {
-    m.set_accessed(target.linear, target.raw)?;
+fn enter<'m>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Step {
+    m.mark_accessed(target)?;
     m.commit_segment(SegReg::Cs, target.segment);
     m.cpu.rip = offset;
     Ok(())
@@ -135,7 +136,7 @@ pub(crate) fn call<W: Width>(m: &mut Machine<'_, '_>, selector: u16, offset: u64
     match resolve(m, selector, offset, true)? {
         Target::Code { target, offset } => call_same::<W>(m, &target, offset),
         Target::Gate { target, offset, is_wide, parameters } => {
-            if target.cpl < m.cpu.cpl() {
+            if target.cpl() < m.cpu.cpl() {
                 call_inner(m, &target, offset, is_wide, parameters)
             } else if is_wide {
                 call_same::<u32>(m, &target, offset)
@@ -146,7 +147,7 @@ pub(crate) fn call<W: Width>(m: &mut Machine<'_, '_>, selector: u16, offset: u64
     }
 }
 
-fn call_same<W: Width>(m: &mut Machine<'_, '_>, target: &CodeTarget, offset: u64) -> Step {
+fn call_same<'m, W: Width>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Step {
     let width = W::BYTES as i64;
     let at = [m.stack_offset(-width), m.stack_offset(-2 * width)];
     let cs = m.prepare(STACK, at[0], W::BYTES, Access::Write)?;
@@ -161,41 +162,41 @@ fn call_same<W: Width>(m: &mut Machine<'_, '_>, target: &CodeTarget, offset: u64
 }
 
 /// A call to an inner level: a new stack, with the old one's pointer and parameters copied.
-fn call_inner(
-    m: &mut Machine<'_, '_>,
-    target: &CodeTarget,
+fn call_inner<'m>(
+    m: &mut Machine<'_, 'm>,
+    target: &Incoming<'m>,
     offset: u64,
     is_wide: bool,
     parameters: u8,
 ) -> Step {
-    let size: u64 = if is_wide { 4 } else { 2 };
-    let stack = m.inner_stack(target.cpl, 0)?;
+    let size = if is_wide { 4 } else { 2 };
+    let stack = m.inner_stack(target.cpl(), 0)?;
+    let count = usize::from(parameters & 31);
+    m.prepare_frame(&stack, 4 + count, is_wide, 0)?;
+    check_limit(target, offset)?;
+    // The last parameter pushed lies lowest. All are prepared before one is read.
+    let parameter = |m: &Machine<'_, 'm>, i: usize| m.stack_offset(((count - 1 - i) * size) as i64);
+    for i in 0..count {
+        let from = parameter(m, i);
+        m.prepare(STACK, from, size, Access::Read)?;
+    }
     // Four words and at most 31 parameters.
     let mut words = [0u64; 64];
     words[0] = u64::from(m.cpu.segment(SegReg::Ss).selector);
     words[1] = m.cpu.gpr[Reg::Rsp];
-    let count = usize::from(parameters & 31);
     for i in 0..count {
-        // The last parameter pushed lies lowest.
-        let above = (count - 1 - i) as i64 * size as i64;
-        let from = m.stack_offset(above);
-        let operand = m.prepare(STACK, from, size as usize, Access::Read)?;
+        let from = parameter(m, i);
+        let operand = m.prepare(STACK, from, size, Access::Read)?;
         words[2 + i] = m.read_value(&operand)?;
     }
     words[2 + count] = u64::from(m.cpu.segment(SegReg::Cs).selector);
     words[3 + count] = m.cpu.rip;
-    check_limit(target, offset)?;
-    let esp = m.write_frame(&stack, &words[..4 + count], is_wide, stack.code())?;
-    m.set_accessed(target.linear, target.raw)?;
-    m.commit_segment(SegReg::Ss, stack.segment);
-    m.commit_segment(SegReg::Cs, target.segment);
-    m.set_stack_offset(esp);
-    m.cpu.rip = offset;
-    Ok(())
+    let esp = m.write_frame(&stack, &words[..4 + count], is_wide)?;
+    m.enter_at(target, &stack, esp, offset)
 }
 
 /// The code segment that RET and IRET return to (SDM vol. 2B, "RET").
-fn return_target(m: &mut Machine<'_, '_>, selector: u16) -> Result<CodeTarget, Leave> {
+fn return_target<'m>(m: &mut Machine<'_, 'm>, selector: u16) -> Result<Incoming<'m>, Leave> {
     if selector & !3 == 0 {
         return Err(Fault::GP.into());
     }
@@ -210,20 +211,20 @@ fn return_target(m: &mut Machine<'_, '_>, selector: u16) -> Result<CodeTarget, L
     if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
-    Ok(CodeTarget::new(selector, linear, raw, rpl))
+    m.incoming_code(selector, (linear, raw), rpl)
 }
 
 /// Leaves for the target of a RET or IRET whose stack frame has `popped` bytes before the outer
 /// SS:ESP, if there is one. `release` is RET's immediate.
-fn leave_for<W: Width>(
-    m: &mut Machine<'_, '_>,
-    target: &CodeTarget,
+fn leave_for<'m, W: Width>(
+    m: &mut Machine<'_, 'm>,
+    target: &Incoming<'m>,
     offset: u64,
     popped: i64,
     release: i64,
 ) -> Step {
     let width = W::BYTES as i64;
-    if target.cpl == m.cpu.cpl() {
+    if target.cpl() == m.cpu.cpl() {
         check_limit(target, offset)?;
         enter(m, target, offset)?;
         m.set_stack_offset(m.stack_offset(popped + release));
@@ -231,12 +232,13 @@ fn leave_for<W: Width>(
     }
     let esp = m.peek::<W>(popped + release)?.to_u64();
     let selector = m.peek::<W>(popped + release + width)?.to_u64() as u16;
-    let segment = m.read_stack_segment(selector, target.cpl, GP, 0)?;
+    let stack = m.read_stack_segment(selector, target.cpl(), GP, 0)?;
     check_limit(target, offset)?;
+    m.mark_accessed(&stack)?;
     enter(m, target, offset)?;
-    m.commit_segment(SegReg::Ss, segment);
+    m.commit_segment(SegReg::Ss, stack.segment);
     m.set_stack_offset(esp.wrapping_add(release as u64));
-    drop_inner_segments(m, target.cpl);
+    drop_inner_segments(m, target.cpl());
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Road, Step, Window};
+use crate::mem::access::Operand;
 use crate::profile::Generation;
 
 /// The fault that a bad access through a segment register raises: #SS through SS, else #GP.
@@ -27,7 +28,7 @@ fn bounds(segment: &Segment) -> (u64, u64) {
     }
 }
 
-impl Machine<'_, '_> {
+impl<'m> Machine<'_, 'm> {
     /// The first and last offset that a segment offers.
     pub(crate) fn offsets(&self, seg: u8) -> (u64, u64) {
         if self.cpu.is_64_bit_code() {
@@ -132,7 +133,9 @@ impl Machine<'_, '_> {
         if self.is_real() {
             Ok(real_segment(self.cpu.segment(reg), selector))
         } else {
-            self.read_data_segment(reg, selector)
+            let incoming = self.read_data_segment(reg, selector)?;
+            self.mark_accessed(&incoming)?;
+            Ok(incoming.segment)
         }
     }
 
@@ -149,12 +152,13 @@ impl Machine<'_, '_> {
 
     /// The descriptor checks of a data or stack segment load (SDM vol. 2B, "MOV": the
     /// exceptions of protected mode), in the manual's order. P is checked last.
-    fn read_data_segment(&mut self, reg: SegReg, selector: u16) -> Result<Segment, Leave> {
+    fn read_data_segment(&mut self, reg: SegReg, selector: u16) -> Result<Incoming<'m>, Leave> {
         let gp = |code: u16| Leave::Fault(Fault::with_code(vector::GP, code & !3));
         let cpl = self.cpu.cpl();
         let rpl = (selector & 3) as u8;
         if selector & !3 == 0 {
-            return self.null_segment(reg, selector, cpl);
+            let segment = self.null_segment(reg, selector, cpl)?;
+            return Ok(Incoming::loaded(segment));
         }
         if reg == SegReg::Ss {
             return self.read_stack_segment(selector, cpl, vector::GP, 0);
@@ -171,8 +175,7 @@ impl Machine<'_, '_> {
         if !attributes.is_present() {
             return Err(Fault::with_code(vector::NP, selector & !3).into());
         }
-        self.set_accessed(linear, raw)?;
-        Ok(segment.accessed())
+        self.incoming(segment, linear)
     }
 
     /// The checks of a segment that becomes the stack of privilege level `level`. A bad one is
@@ -183,7 +186,7 @@ impl Machine<'_, '_> {
         level: u8,
         vector: u8,
         ext: u16,
-    ) -> Result<Segment, Leave> {
+    ) -> Result<Incoming<'m>, Leave> {
         // Of a null selector the code is zero.
         let code = selector & !3 | ext;
         let bad = Fault::with_code(vector, code);
@@ -200,8 +203,7 @@ impl Machine<'_, '_> {
         if !attributes.is_present() {
             return Err(Fault::with_code(vector::SS, code).into());
         }
-        self.set_accessed(linear, raw)?;
-        Ok(segment.accessed())
+        self.incoming(segment, linear)
     }
 
     /// A null selector: legal in DS, ES, FS, GS; in SS only in 64-bit code below CPL 3.
@@ -249,33 +251,54 @@ impl Machine<'_, '_> {
         Ok((linear, u64::from_le_bytes(raw)))
     }
 
-    /// Sets the accessed bit of a descriptor in memory if it is clear.
-    pub(crate) fn set_accessed(&mut self, linear: u64, raw: u64) -> Step {
-        if raw >> 40 & 1 != 0 {
-            return Ok(());
+    /// A code segment that a transfer is about to enter, to run at privilege level `cpl`.
+    pub(crate) fn incoming_code(
+        &mut self,
+        selector: u16,
+        (linear, raw): (u64, u64),
+        cpl: u8,
+    ) -> Result<Incoming<'m>, Leave> {
+        let selector = selector & !3 | u16::from(cpl);
+        self.incoming(Segment::of_descriptor(selector, raw), linear)
+    }
+
+    /// The access byte of the descriptor at `linear` is prepared for writing if it has to be.
+    fn incoming(&mut self, segment: Segment, linear: u64) -> Result<Incoming<'m>, Leave> {
+        let accessed = if segment.attributes.0 & 1 == 0 {
+            Some(self.prepare_linear(linear.wrapping_add(5), 1, Access::Write)?)
+        } else {
+            None
+        };
+        Ok(Incoming { segment: segment.accessed(), accessed })
+    }
+
+    /// Sets the accessed bit in memory, if it was clear.
+    pub(crate) fn mark_accessed(&mut self, incoming: &Incoming<'m>) -> Step {
+        if let Some(byte) = &incoming.accessed {
+            self.update_locked(byte, &mut |byte| byte | 1)?;
         }
-        let at = linear.wrapping_add(5);
-        let operand = self.prepare_linear(at, 1, Access::Write)?;
-        self.update_locked(&operand, &mut |byte| byte | 1)?;
         Ok(())
     }
 }
 
-/// A code segment that a transfer is about to enter.
+/// A segment on its way into a register. Every check of the segment itself is made; what else
+/// can fail is still to come, so nothing is written yet.
 #[derive(Clone, Copy)]
-pub(crate) struct CodeTarget {
+pub(crate) struct Incoming<'m> {
     pub(crate) segment: Segment,
-    /// Linear address of its descriptor, and the descriptor.
-    pub(crate) linear: u64,
-    pub(crate) raw: u64,
-    /// The privilege level it will run at.
-    pub(crate) cpl: u8,
+    /// The access byte of its descriptor, if the accessed bit has to be set.
+    accessed: Option<Operand<'m>>,
 }
 
-impl CodeTarget {
-    pub(crate) fn new(selector: u16, linear: u64, raw: u64, cpl: u8) -> CodeTarget {
-        let selector = selector & !3 | u16::from(cpl);
-        CodeTarget { segment: Segment::of_descriptor(selector, raw).accessed(), linear, raw, cpl }
+impl Incoming<'_> {
+    /// A segment that is in its register already.
+    pub(crate) fn loaded(segment: Segment) -> Self {
+        Incoming { segment, accessed: None }
+    }
+
+    /// The privilege level of a code segment once it is entered.
+    pub(crate) fn cpl(&self) -> u8 {
+        (self.segment.selector & 3) as u8
     }
 }
 

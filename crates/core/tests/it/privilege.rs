@@ -1,0 +1,178 @@
+//! What transfers between privilege levels check, and in which order: the manual's pseudo-code
+//! of CALL, RET, IRET and INT n.
+
+use crate::guest::{CODE, DEVICE, Guest, Seen};
+use crate::protected::*;
+use realmode::arch::rflags::{IF, IOPL, RF, TF};
+use realmode::*;
+
+/// Runs one instruction that must fault, and returns the fault. Nothing is delivered.
+fn fault(guest: &mut Guest) -> Fault {
+    guest.policy.exceptions = u32::MAX;
+    match guest.run(1) {
+        Stop::Exception(fault) => fault,
+        stop => panic!("{stop:?} instead of a fault"),
+    }
+}
+
+fn code(vector: u8, error_code: u16) -> Fault {
+    Fault::with_code(vector, error_code)
+}
+
+/// The access byte of a descriptor of the GDT.
+fn access(guest: &Guest, selector: u16) -> u8 {
+    guest.peek(GDT + u64::from(selector & !7) + 5, 1)[0]
+}
+
+/// CPL 3 calls level 0 through a gate with two parameters.
+fn call_through_gate() -> Guest {
+    let guest = user(&[0x9A, 0, 0, 0, 0, CALL_GATE as u8, 0]);
+    guest.poke(GDT + 9 * 8 + 4, &[2]);
+    guest
+}
+
+/// The TSS names a stack of 4 KiB with room for one doubleword.
+fn without_room(guest: &Guest) {
+    guest.poke(GDT + u64::from(DATA16), &descriptor(0, 0xFFF, 0x92, 4));
+    guest.poke(TSS + 4, &4u32.to_le_bytes());
+    guest.poke(TSS + 8, &DATA16.to_le_bytes());
+}
+
+#[test]
+fn a_call_gate_reads_no_parameter_if_the_new_stack_has_no_room() {
+    let mut guest = call_through_gate().with(Reg::Rsp, DEVICE + 0x100);
+    without_room(&guest);
+    assert_eq!(fault(&mut guest), code(12, DATA16));
+    assert_eq!(guest.bus.seen, []);
+    // With room each parameter is read once.
+    guest.poke(TSS + 4, &0x800u32.to_le_bytes());
+    guest.step();
+    let reads = [Seen::Read(DEVICE + 0x104, 4), Seen::Read(DEVICE + 0x100, 4)];
+    assert_eq!(guest.bus.seen, reads);
+}
+
+#[test]
+fn a_call_gate_reads_no_parameter_if_its_offset_lies_beyond_the_code() {
+    let mut guest = call_through_gate().with(Reg::Rsp, DEVICE + 0x100);
+    guest.poke(GDT + 9 * 8, &gate(CODE16, 0x1_0000, 0xEC));
+    guest.poke(GDT + 9 * 8 + 4, &[2]);
+    assert_eq!(fault(&mut guest), code(13, 0));
+    assert_eq!(guest.bus.seen, []);
+}
+
+#[test]
+fn a_transfer_that_fails_leaves_the_accessed_bits_clear() {
+    let mut call = call_through_gate();
+    without_room(&call);
+    fault(&mut call);
+    assert_eq!((access(&call, CODE32), access(&call, DATA16)), (0x9A, 0x92));
+    // retf to an address beyond the limit of the outer level's code.
+    let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x3000);
+    ret.poke(GDT + u64::from(USER_CODE & !3), &descriptor(0, 0xFFF, 0xFA, 4));
+    let frame = [0x1000, u32::from(USER_CODE), 0x2000, u32::from(USER_DATA)];
+    ret.poke(0x3000, &frame.map(u32::to_le_bytes).concat());
+    assert_eq!(fault(&mut ret), code(13, 0));
+    assert_eq!((access(&ret, USER_CODE), access(&ret, USER_DATA)), (0xFA, 0xF2));
+    ret.poke(0x3000, &[0xFF, 0xF, 0, 0]);
+    ret.step();
+    assert_eq!((access(&ret, USER_CODE), access(&ret, USER_DATA)), (0xFB, 0xF3));
+}
+
+#[test]
+fn a_tss_without_the_stack_of_a_level_is_ts_with_its_selector() {
+    let mut short = call_through_gate();
+    short.cpu.tr.limit = 8;
+    assert_eq!(fault(&mut short), code(10, TSS32));
+    short.cpu.tr.limit = 9;
+    short.step();
+    let null = call_through_gate();
+    null.poke(TSS + 8, &[3, 0]);
+    let mut null = Guest { cpu: null.cpu.clone(), ..null };
+    assert_eq!(fault(&mut null), code(10, 0));
+    let mut outer = call_through_gate();
+    outer.poke(TSS + 8, &USER_DATA.to_le_bytes());
+    assert_eq!(fault(&mut outer), code(10, USER_DATA & !3));
+    // An exception adds EXT.
+    let mut event = user(&[0x0F, 0x0B]);
+    event.poke(TSS + 8, &USER_DATA.to_le_bytes());
+    event.poke(IDT + 10 * 8, &gate(CONFORMING, 0x600A, 0x8E));
+    assert_eq!(faults(&mut event), (10, u32::from(USER_DATA & !3) | 1));
+}
+
+#[test]
+fn a_16_bit_tss_holds_words() {
+    let mut guest = call_through_gate();
+    guest.cpu.tr.attributes = Attributes(0x83);
+    guest.cpu.tr.limit = 5;
+    guest.poke(TSS + 2, &[0x00, 0x38, DATA32 as u8, 0]);
+    guest.step();
+    assert_eq!((guest.reg(Reg::Rsp), guest.cpu.cpl()), (0x3800 - 24, 0));
+}
+
+#[test]
+fn a_conforming_code_segment_in_a_data_register_survives_a_return() {
+    let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x3000);
+    let frame = [0x2000, u32::from(USER_CODE), 0x3800, u32::from(USER_DATA)];
+    ret.poke(0x3000, &frame.map(u32::to_le_bytes).concat());
+    ret.cpu.seg[SegReg::Es as usize].selector = CONFORMING;
+    ret.cpu.seg[SegReg::Es as usize].attributes = Attributes(0xC09F);
+    ret.cpu.seg[SegReg::Ds as usize].selector = CODE32;
+    ret.cpu.seg[SegReg::Ds as usize].attributes = Attributes(0xC09B);
+    ret.step();
+    assert_eq!(ret.cpu.seg[SegReg::Es as usize].selector, CONFORMING);
+    assert_eq!(ret.cpu.seg[SegReg::Ds as usize].selector, 0);
+}
+
+#[test]
+fn a_return_below_ring_0_keeps_iopl_and_if() {
+    let mut iret = user(&[0xCF]);
+    let frame = [0x2000, u32::from(USER_CODE), (IOPL | IF) as u32 | 2];
+    iret.poke(0x3000, &frame.map(u32::to_le_bytes).concat());
+    iret.step();
+    assert_eq!(iret.cpu.rflags & (IOPL | IF), 0);
+    let mut popf = user(&[0x9D]);
+    popf.poke(0x3000, &[2, 0x32, 0, 0]);
+    popf.cpu.rflags |= IOPL;
+    popf.step();
+    assert_eq!(popf.cpu.rflags & (IOPL | IF), IOPL | IF);
+    for bytes in [[0xFA], [0xFB]] {
+        assert_eq!(fault(&mut user(&bytes)), code(13, 0));
+    }
+}
+
+#[test]
+fn privileged_instructions_are_gp0_at_level_3() {
+    let instructions: [&[u8]; 14] = [
+        &[0xF4],
+        &[0x0F, 0x01, 0x10],
+        &[0x0F, 0x01, 0x18],
+        &[0x0F, 0x01, 0xF0],
+        &[0x0F, 0x01, 0x38],
+        &[0x0F, 0x00, 0xD0],
+        &[0x0F, 0x00, 0xD8],
+        &[0x0F, 0x06],
+        &[0x0F, 0x08],
+        &[0x0F, 0x09],
+        &[0x0F, 0x20, 0xC0],
+        &[0x0F, 0x22, 0xC0],
+        &[0x0F, 0x21, 0xC0],
+        &[0x0F, 0x32],
+    ];
+    for bytes in instructions {
+        assert_eq!(fault(&mut user(bytes)), code(13, 0), "{bytes:x?}");
+    }
+}
+
+#[test]
+fn tf_traps_a_call_through_a_gate_in_the_callee_but_not_an_interrupt() {
+    let mut call = call_through_gate();
+    call.cpu.rflags |= TF;
+    assert_eq!(call.run(2), Stop::Idle);
+    assert_eq!((call.cpu.rip, stacked(&call, 0)), (0x6002, 0x2000));
+    let mut int = user(&[0xCD, 0x20]);
+    int.poke(IDT + 0x20 * 8 + 5, &[0xEE]);
+    int.cpu.rflags |= TF;
+    assert_eq!(int.run(2), Stop::Idle);
+    assert_eq!((int.cpu.rip, int.cpu.rflags & TF), (0x6021, 0));
+    assert_eq!(stacked(&int, 0), CODE as u32 + 2);
+}
