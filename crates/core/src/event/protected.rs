@@ -92,9 +92,6 @@ impl<'m> Machine<'_, 'm> {
         } else {
             self.current_stack()
         };
-        if gate.offset > target.segment.limit {
-            return Err(Fault::with_code(vector::GP, origin.ext()).into());
-        }
         let mut frame = [0; FRAME];
         let mut count = 0;
         let mut add = |value: u64| {
@@ -113,6 +110,9 @@ impl<'m> Machine<'_, 'm> {
             add(u64::from(code));
         }
         self.prepare_frame(&stack, count, gate.is_wide, origin.ext())?;
+        if gate.offset > target.segment.limit {
+            return Err(Fault::with_code(vector::GP, origin.ext()).into());
+        }
         let esp = self.write_frame(&stack, &frame[..count], gate.is_wide)?;
         self.enter_at(&target, &stack, esp, u64::from(gate.offset))?;
         let clear = TF | NT | RF | VM | if gate.is_interrupt { IF } else { 0 };

@@ -79,6 +79,22 @@ fn a_transfer_that_fails_leaves_the_accessed_bits_clear() {
 }
 
 #[test]
+fn a_gate_checks_the_stack_before_its_offset() {
+    // Code of 64 KiB, an offset beyond it, and a stack without room.
+    let far = |guest: &Guest| guest.poke(IDT + 0x20 * 8, &gate(CODE16, 0x1_0000, 0xEE));
+    let mut same = guest(&[0xCD, 0x20]).with(Reg::Rsp, 4);
+    far(&same);
+    same.cpu.seg[SegReg::Ss as usize].limit = 0xFFF;
+    assert_eq!(fault(&mut same), code(12, 0));
+    let mut inner = user(&[0xCD, 0x20]);
+    far(&inner);
+    without_room(&inner);
+    assert_eq!(fault(&mut inner), code(12, DATA16));
+    inner.poke(TSS + 4, &0x800u32.to_le_bytes());
+    assert_eq!(fault(&mut inner), code(13, 0));
+}
+
+#[test]
 fn a_tss_without_the_stack_of_a_level_is_ts_with_its_selector() {
     let mut short = call_through_gate();
     short.cpu.tr.limit = 8;
