@@ -5,7 +5,6 @@ use crate::arch::control::CR4_UMIP;
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::rflags::ZF;
 use crate::arch::vector::{GP, NP};
-use crate::bus::Access;
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{Ew, Gv, Gw, Mw, Rv};
 use crate::isa::row::{Exec, Modes, Row, by_width, one, two};
@@ -138,7 +137,7 @@ fn ltr(m: &mut Machine<'_, '_>, selector: u16) -> Step {
         return Err(Fault::GP.into());
     }
     let (linear, raw) = system_descriptor(m, selector, &[1, 9])?;
-    let operand = m.prepare_linear(linear.wrapping_add(5), 1, Access::Write)?;
+    let operand = m.prepare_access_byte(linear)?;
     m.update_locked(&operand, &mut |byte| byte | 2)?;
     let mut segment = Segment::of_descriptor(selector, raw);
     segment.attributes.0 |= 2;

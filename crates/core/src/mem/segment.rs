@@ -265,11 +265,16 @@ impl<'m> Machine<'_, 'm> {
     /// The access byte of the descriptor at `linear` is prepared for writing if it has to be.
     fn incoming(&mut self, segment: Segment, linear: u64) -> Result<Incoming<'m>, Leave> {
         let accessed = if segment.attributes.0 & 1 == 0 {
-            Some(self.prepare_linear(linear.wrapping_add(5), 1, Access::Write)?)
+            Some(self.prepare_access_byte(linear)?)
         } else {
             None
         };
         Ok(Incoming { segment: segment.accessed(), accessed })
+    }
+
+    /// The byte of the descriptor at `linear` that holds its type, prepared for writing.
+    pub(crate) fn prepare_access_byte(&mut self, linear: u64) -> Result<Operand<'m>, Leave> {
+        self.prepare_linear(linear.wrapping_add(5) & self.linear_mask, 1, Access::Write)
     }
 
     /// Sets the accessed bit in memory, if it was clear.

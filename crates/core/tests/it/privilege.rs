@@ -79,6 +79,22 @@ fn a_transfer_that_fails_leaves_the_accessed_bits_clear() {
 }
 
 #[test]
+fn an_accessed_or_busy_bit_beyond_4_gib_wraps_as_its_descriptor_does() {
+    // Selector 8 lies at linear address 0.
+    let mut load = guest(&[0x8E, 0xD8]).with(Reg::Rax, 8);
+    load.cpu.gdtr.base = 0xFFFF_FFF8;
+    load.poke(0, &descriptor(0x1234, 0xFFFF, 0x92, 0));
+    load.step();
+    assert_eq!(load.cpu.seg[SegReg::Ds as usize].base, 0x1234);
+    assert_eq!(load.peek(5, 1), [0x93]);
+    let mut ltr = guest(&[0x0F, 0x00, 0xD8]).with(Reg::Rax, 8);
+    ltr.cpu.gdtr.base = 0xFFFF_FFF8;
+    ltr.poke(0, &descriptor(0x1234, 0x67, 0x89, 0));
+    ltr.step();
+    assert_eq!(ltr.peek(5, 1), [0x8B]);
+}
+
+#[test]
 fn a_gate_checks_the_stack_before_its_offset() {
     // Code of 64 KiB, an offset beyond it, and a stack without room.
     let far = |guest: &Guest| guest.poke(IDT + 0x20 * 8, &gate(CODE16, 0x1_0000, 0xEE));
