@@ -142,6 +142,16 @@ fn a_16_bit_tss_holds_words() {
 }
 
 #[test]
+fn int1_ignores_the_gates_dpl_and_its_faults_are_external() {
+    let mut int1 = user(&[0xF1]);
+    int1.step();
+    assert_eq!((int1.cpu.rip, int1.cpu.cpl()), (0x6001, 0));
+    let mut absent = user(&[0xF1]);
+    absent.poke(IDT + 8 + 5, &[0x0E]);
+    assert_eq!(fault(&mut absent), code(11, 8 + 2 + 1));
+}
+
+#[test]
 fn a_conforming_code_segment_in_a_data_register_survives_a_return() {
     let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x3000);
     let frame = [0x2000, u32::from(USER_CODE), 0x3800, u32::from(USER_DATA)];
