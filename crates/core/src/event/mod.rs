@@ -100,7 +100,7 @@ impl Machine<'_, '_> {
         if self.cpu.is_real_mode() {
             self.deliver_real(vector, self.cpu.rip)?;
         } else {
-            self.deliver_protected(vector, None, origin, Resume::Keep)?;
+            self.deliver_protected(vector, None, origin, Resume::Clear)?;
         }
         self.no_trap = true;
         Ok(())

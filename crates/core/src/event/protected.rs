@@ -20,14 +20,16 @@ pub(crate) enum Origin {
     External,
 }
 
-/// RF in the frame: set by faults, so that the instruction is executed again without meeting its
+/// RF in the frame: a fault sets it, so that the instruction is executed again without meeting its
 /// breakpoint (SDM vol. 3B, "Instruction-Breakpoint Exception Condition").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// As it is.
+    /// As it is: interrupts and traps.
     Keep,
-    /// Set.
+    /// Set: faults.
     Set,
+    /// Clear: software interrupts, whose start cleared it.
+    Clear,
 }
 
 impl Origin {
@@ -102,8 +104,11 @@ impl<'m> Machine<'_, 'm> {
             add(u64::from(self.cpu.segment(SegReg::Ss).selector));
             add(self.cpu.gpr[Reg::Rsp]);
         }
-        let resume = if resume == Resume::Set { RF } else { 0 };
-        add(self.rflags() | resume);
+        add(match resume {
+            Resume::Keep => self.rflags(),
+            Resume::Set => self.rflags() | RF,
+            Resume::Clear => self.rflags() & !RF,
+        });
         add(u64::from(self.cpu.segment(SegReg::Cs).selector));
         add(self.cpu.rip);
         if let Some(code) = error_code {

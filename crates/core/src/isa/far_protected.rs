@@ -277,7 +277,7 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
     let target = return_target(m, selector)?;
     let flags = returned_flags::<W>(m, image, cpl);
     leave_for::<W>(m, &target, offset, 3 * width, 0)?;
-    m.keep_rf = flags & RF != 0;
+    m.keep_rf = W::BYTES != 2;
     m.set_rflags(flags);
     m.cpu.nmi_blocked = false;
     m.epoch_stale = true;

@@ -152,6 +152,33 @@ fn int1_ignores_the_gates_dpl_and_its_faults_are_external() {
 }
 
 #[test]
+fn b10_a_software_interrupt_pushes_rf_clear() {
+    for bytes in [&[0xCD, 0x20][..], &[0xCC], &[0xF1]] {
+        let mut int = guest(bytes).with(Reg::Rsp, 0x3000);
+        int.cpu.rflags |= RF;
+        int.step();
+        assert_eq!(u64::from(stacked(&int, 2)) & RF, 0, "{bytes:x?}");
+    }
+    let mut fault = guest(&[0x0F, 0x0B]).with(Reg::Rsp, 0x3000);
+    fault.step();
+    assert_eq!(u64::from(stacked(&fault, 2)) & RF, RF);
+}
+
+#[test]
+fn a_16_bit_iret_clears_rf_and_a_32_bit_one_loads_it() {
+    let frame: [u8; 12] = [0, 0x20, 0, 0, CODE32 as u8, 0, 0, 0, 2, 0, 1, 0];
+    let mut wide = guest(&[0xCF]).with(Reg::Rsp, 0x3000);
+    wide.poke(0x3000, &frame);
+    wide.step();
+    assert_eq!((wide.cpu.rip, wide.cpu.rflags & RF), (0x2000, RF));
+    let mut narrow = guest(&[0x66, 0xCF]).with(Reg::Rsp, 0x3000);
+    narrow.poke(0x3000, &[0, 0x20, CODE32 as u8, 0, 2, 0]);
+    narrow.cpu.rflags |= RF;
+    narrow.step();
+    assert_eq!((narrow.cpu.rip, narrow.cpu.rflags & RF), (0x2000, 0));
+}
+
+#[test]
 fn a_conforming_code_segment_in_a_data_register_survives_a_return() {
     let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x3000);
     let frame = [0x2000, u32::from(USER_CODE), 0x3800, u32::from(USER_DATA)];
