@@ -242,11 +242,13 @@ fn leave_for<'m, W: Width>(
     Ok(())
 }
 
-/// After a return to an outer level: data segments that it may not use become null.
+/// After a return to an outer level: data segments that it may not use become null, and null
+/// selectors lose what they hide (SDM vol. 2B, "RET").
 fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
     for reg in [SegReg::Es, SegReg::Ds, SegReg::Fs, SegReg::Gs] {
-        let attributes = m.cpu.segment(reg).attributes;
-        if attributes.is_usable() && attributes.dpl() < cpl && !attributes.is_conforming() {
+        let Segment { selector, attributes, .. } = *m.cpu.segment(reg);
+        let is_hidden = attributes.dpl() < cpl && !attributes.is_conforming();
+        if selector & !3 == 0 || attributes.is_usable() && is_hidden {
             m.commit_segment(reg, Segment::null(0));
         }
     }

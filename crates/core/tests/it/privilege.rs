@@ -179,6 +179,24 @@ fn a_16_bit_iret_clears_rf_and_a_32_bit_one_loads_it() {
 }
 
 #[test]
+fn a_return_to_an_outer_level_clears_null_selectors_whatever_they_hide() {
+    // DS as real mode left it, and a null selector with a privilege level in its low bits.
+    let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x3000);
+    let frame = [0x2000, u32::from(USER_CODE), 0x3800, u32::from(USER_DATA)];
+    ret.poke(0x3000, &frame.map(u32::to_le_bytes).concat());
+    let unreal = Segment { attributes: Attributes(0xF3), ..Segment::real(0) };
+    ret.cpu.seg[SegReg::Ds as usize] = unreal;
+    let null = Segment { attributes: Attributes(Attributes::UNUSABLE), ..Segment::real(3) };
+    ret.cpu.seg[SegReg::Fs as usize] = null;
+    ret.step();
+    assert_eq!(ret.cpu.cpl(), 3);
+    for reg in [SegReg::Ds, SegReg::Es, SegReg::Fs, SegReg::Gs] {
+        let segment = ret.cpu.seg[reg as usize];
+        assert_eq!((segment.selector, segment.attributes.is_usable()), (0, false), "{reg:?}");
+    }
+}
+
+#[test]
 fn a_conforming_code_segment_in_a_data_register_survives_a_return() {
     let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x3000);
     let frame = [0x2000, u32::from(USER_CODE), 0x3800, u32::from(USER_DATA)];
