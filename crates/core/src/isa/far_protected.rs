@@ -61,29 +61,26 @@ fn resolve<'m>(
         let target = m.incoming_code(selector, (linear, raw), cpl)?;
         return Ok(Target::Code { target, offset });
     }
-    match attributes.0 & 0x1F {
-        4 | 12 => resolve_gate(m, selector, raw, is_call),
-        // TSS and task gates.
-        1 | 5 | 9 => Err(Leave::Unimplemented(UnimplementedReason::Mode)),
-        _ => Err(fault(GP, selector)),
-    }
-}
-
-/// A call gate: its own privilege first, then that of the segment it leads to.
-fn resolve_gate<'m>(
-    m: &mut Machine<'_, 'm>,
-    selector: u16,
-    gate: u64,
-    is_call: bool,
-) -> Result<Target<'m>, Leave> {
-    let cpl = m.cpu.cpl();
-    let attributes = Attributes::of_descriptor(gate);
-    if attributes.dpl() < cpl || attributes.dpl() < (selector & 3) as u8 {
+    // Call gates of both sizes, available TSSs of both sizes, task gates.
+    if !matches!(attributes.0 & 0x1F, 4 | 12 | 1 | 9 | 5) || attributes.dpl() < cpl.max(rpl) {
         return Err(fault(GP, selector));
     }
     if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
+    if !matches!(attributes.segment_type(), 4 | 12) {
+        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+    }
+    resolve_gate(m, raw, is_call)
+}
+
+/// The code segment that a call gate leads to.
+fn resolve_gate<'m>(
+    m: &mut Machine<'_, 'm>,
+    gate: u64,
+    is_call: bool,
+) -> Result<Target<'m>, Leave> {
+    let cpl = m.cpu.cpl();
     let code = (gate >> 16) as u16;
     if code & !3 == 0 {
         return Err(Fault::GP.into());
@@ -100,7 +97,7 @@ fn resolve_gate<'m>(
     if !target.is_present() {
         return Err(fault(NP, code));
     }
-    let is_wide = attributes.0 & 8 != 0;
+    let is_wide = Attributes::of_descriptor(gate).segment_type() == 12;
     let high = if is_wide { gate >> 48 << 16 } else { 0 };
     Ok(Target::Gate {
         target: m.incoming_code(code, (linear, raw), if conforming { cpl } else { dpl })?,

@@ -211,6 +211,26 @@ fn a_conforming_code_segment_in_a_data_register_survives_a_return() {
 }
 
 #[test]
+fn task_gates_and_tasks_check_privilege_and_presence_first() {
+    let jump = |selector: u16, entry: [u8; 8]| {
+        let guest = user(&[0xEA, 0, 0x20, 0, 0, selector as u8, 0]);
+        guest.poke(GDT + u64::from(selector & !7), &entry);
+        guest
+    };
+    for entry in [descriptor(TSS as u32, 0x67, 0x89, 0), gate(TSS32, 0, 0x85)] {
+        assert_eq!(fault(&mut jump(LDT, entry)), code(13, LDT), "{entry:x?}");
+    }
+    for entry in [descriptor(TSS as u32, 0x67, 0x69, 0), gate(TSS32, 0, 0x65)] {
+        assert_eq!(fault(&mut jump(LDT, entry)), code(11, LDT), "{entry:x?}");
+    }
+    assert_eq!(fault(&mut jump(LDT | 3, gate(TSS32, 0, 0xC5))), code(13, LDT));
+    let mut busy = jump(LDT, descriptor(TSS as u32, 0x67, 0xEB, 0));
+    assert_eq!(fault(&mut busy), code(13, LDT));
+    let mut task = jump(LDT, descriptor(TSS as u32, 0x67, 0xE9, 0));
+    assert!(matches!(task.run(1), Stop::Unimplemented(_)));
+}
+
+#[test]
 fn a_return_below_ring_0_keeps_iopl_and_if() {
     let mut iret = user(&[0xCF]);
     let frame = [0x2000, u32::from(USER_CODE), (IOPL | IF) as u32 | 2];
