@@ -283,3 +283,61 @@ fn tf_traps_a_call_through_a_gate_in_the_callee_but_not_an_interrupt() {
     assert_eq!((int.cpu.rip, int.cpu.rflags & TF), (0x6021, 0));
     assert_eq!(stacked(&int, 0), CODE as u32 + 2);
 }
+
+/// CPL 3 with a TSS whose bitmap, at 68, permits no port but those that `allowed` names.
+fn with_bitmap(bytes: &[u8], allowed: &[u16]) -> Guest {
+    let mut guest = user(bytes);
+    guest.cpu.tr.limit = 0x68 + 0x41;
+    guest.poke(TSS + 0x66, &0x68u16.to_le_bytes());
+    let mut bitmap = [0xFFu8; 0x42];
+    for port in allowed {
+        bitmap[usize::from(port >> 3)] &= !(1 << (port & 7));
+    }
+    guest.poke(TSS + 0x68, &bitmap);
+    guest
+}
+
+#[test]
+fn above_iopl_the_bitmap_of_the_tss_permits_each_byte_of_a_port() {
+    // in al, dx; in eax, dx
+    let mut byte = with_bitmap(&[0xEC], &[0x17]).with(Reg::Rdx, 0x17);
+    byte.step();
+    assert_eq!(byte.bus.seen, [Seen::In(0x17, 1)]);
+    let mut wide = with_bitmap(&[0xED], &[0x16, 0x17, 0x18, 0x19]).with(Reg::Rdx, 0x16);
+    wide.step();
+    assert_eq!(wide.bus.seen, [Seen::In(0x16, 4)]);
+    let mut last = with_bitmap(&[0xED], &[0x16, 0x17, 0x18]).with(Reg::Rdx, 0x16);
+    assert_eq!(fault(&mut last), code(13, 0));
+    assert_eq!(last.bus.seen, []);
+    // Both bytes that are read must lie in the TSS.
+    let mut end = with_bitmap(&[0xEC], &[0x200, 0x208]).with(Reg::Rdx, 0x200);
+    end.step();
+    let mut beyond = with_bitmap(&[0xEC], &[0x208]).with(Reg::Rdx, 0x208);
+    assert_eq!(fault(&mut beyond), code(13, 0));
+    let mut short = with_bitmap(&[0xEC], &[0]);
+    short.cpu.tr.limit = 0x66;
+    assert_eq!(fault(&mut short), code(13, 0));
+    let mut old = with_bitmap(&[0xEC], &[0]);
+    old.cpu.tr.attributes = Attributes(0x83);
+    assert_eq!(fault(&mut old), code(13, 0));
+}
+
+#[test]
+fn a_string_goes_to_a_permitted_port_one_element_at_a_time_and_can_wait() {
+    // rep outsb; out FF, al, which is not permitted
+    let mut outs = with_bitmap(&[0xF3, 0x6E, 0xE6, 0xFF], &[0x17])
+        .with(Reg::Rdx, 0x17)
+        .with(Reg::Rcx, 3)
+        .with(Reg::Rsi, 0x2000);
+    outs.poke(0x2000, &[1, 2, 3]);
+    outs.bus.pending = true;
+    let mut emulator = Emulator::new(&outs.profile, &mut []);
+    for byte in 1..=3 {
+        let stop = emulator.run(&mut outs.cpu, &mut outs.bus, 10).unwrap();
+        let Stop::Port(request) = stop else { panic!("{stop:?}") };
+        assert_eq!((request.address, request.data), (0x17, byte));
+        emulator.reply(0).unwrap();
+    }
+    assert_eq!(emulator.run(&mut outs.cpu, &mut outs.bus, 10), Ok(Stop::Idle));
+    assert_eq!((outs.cpu.rip, outs.reg(Reg::Rcx)), (0x600E, 0));
+}
