@@ -136,7 +136,7 @@ impl<'m> Machine<'_, 'm> {
         }
         let mut bytes = [0; 8];
         self.read_linear(self.cpu.idtr.base.wrapping_add(u64::from(at)), &mut bytes)?;
-        let raw = u64::from_le_bytes(bytes);
+        let raw = self.known_part(u64::from_le_bytes(bytes));
         let kind = raw >> 40 & 0x1F;
         if !matches!(kind, 5 | 6 | 7 | 14 | 15) {
             return Err(gp);

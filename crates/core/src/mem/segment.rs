@@ -248,7 +248,18 @@ impl<'m> Machine<'_, 'm> {
         let linear = base.wrapping_add(u64::from(offset));
         let mut raw = [0; 8];
         self.read_linear(linear, &mut raw)?;
-        Ok((linear, u64::from_le_bytes(raw)))
+        Ok((linear, self.known_part(u64::from_le_bytes(raw))))
+    }
+
+    /// What this processor sees of a descriptor or gate: a 286 knows 48 bits of it, and of the
+    /// system types those below 8.
+    pub(crate) fn known_part(&self, raw: u64) -> u64 {
+        if self.has_32_bits() {
+            return raw;
+        }
+        let low = raw & 0xFFFF_FFFF_FFFF;
+        let is_unknown = !Attributes::of_descriptor(low).is_code_or_data() && low >> 43 & 1 != 0;
+        if is_unknown { low & !(0xF << 40) } else { low }
     }
 
     /// A code segment that a transfer is about to enter, to run at privilege level `cpl`.

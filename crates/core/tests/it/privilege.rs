@@ -341,3 +341,23 @@ fn a_string_goes_to_a_permitted_port_one_element_at_a_time_and_can_wait() {
     assert_eq!(emulator.run(&mut outs.cpu, &mut outs.bus, 10), Ok(Stop::Idle));
     assert_eq!((outs.cpu.rip, outs.reg(Reg::Rcx)), (0x600E, 0));
 }
+
+#[test]
+fn a_286_knows_48_bits_of_a_descriptor_and_no_type_above_7() {
+    let on_286 = |bytes: &[u8], selector: u16| {
+        let mut guest = guest(bytes).with(Reg::Rax, u64::from(selector));
+        guest.profile = Profile::I80286;
+        guest
+    };
+    let mut load = on_286(&[0x8E, 0xD8], DATA32);
+    load.poke(GDT + u64::from(DATA32), &descriptor(0xFF12_3456, 0xF_0FFF, 0x92, 0xC));
+    load.step();
+    let ds = load.cpu.seg[SegReg::Ds as usize];
+    assert_eq!((ds.base, ds.limit, ds.attributes), (0x12_3456, 0xFFF, Attributes(0x93)));
+    assert_eq!(fault(&mut on_286(&[0x0F, 0x00, 0xD8], TSS32)), code(13, TSS32));
+    let mut old = on_286(&[0x0F, 0x00, 0xD8], TSS32);
+    old.poke(GDT + u64::from(TSS32) + 5, &[0x81]);
+    old.step();
+    assert_eq!(old.cpu.tr.base, TSS);
+    assert_eq!(fault(&mut on_286(&[0xCD, 0x20], 0)), code(13, 0x20 * 8 + 2));
+}
