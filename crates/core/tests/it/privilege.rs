@@ -361,3 +361,30 @@ fn a_286_knows_48_bits_of_a_descriptor_and_no_type_above_7() {
     assert_eq!(old.cpu.tr.base, TSS);
     assert_eq!(fault(&mut on_286(&[0xCD, 0x20], 0)), code(13, 0x20 * 8 + 2));
 }
+
+#[test]
+fn an_injected_trap_keeps_rf_as_it_is() {
+    for vector in [3, 4] {
+        let mut trap = guest(&[0x90]).with(Reg::Rsp, 0x3000);
+        trap.cpu.pending.event = Some(Event::Exception(Fault::new(vector)));
+        assert_eq!(trap.run(0), Stop::Budget);
+        assert_eq!(u64::from(stacked(&trap, 2)) & RF, 0, "vector {vector}");
+    }
+}
+
+#[test]
+fn a_return_to_a_16_bit_stack_keeps_the_upper_half_of_esp() {
+    let mut ret = guest(&[0xCB]).with(Reg::Rsp, 0x1_3000);
+    ret.poke(GDT + u64::from(USER_DATA & !3), &descriptor(0, 0xFFFF, 0xF2, 0));
+    let frame = [0x2000, u32::from(USER_CODE), 0x5_3800, u32::from(USER_DATA)];
+    ret.poke(0x1_3000, &frame.map(u32::to_le_bytes).concat());
+    ret.step();
+    assert_eq!(ret.reg(Reg::Rsp), 0x1_3800);
+}
+
+#[test]
+fn without_a_stack_for_level_0_an_exception_of_level_3_is_the_end() {
+    let mut guest = user(&[0x0F, 0x0B]);
+    without_room(&guest);
+    assert_eq!(guest.run(1), Stop::Shutdown);
+}
