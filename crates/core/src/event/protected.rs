@@ -8,7 +8,7 @@ use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::Incoming;
+use crate::mem::descriptor::Incoming;
 use crate::stop::UnimplementedReason;
 
 /// What asked for the delivery: it decides the EXT bit and the check of the gate's DPL.

@@ -8,7 +8,7 @@ use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::Incoming;
+use crate::mem::descriptor::Incoming;
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
