@@ -159,16 +159,16 @@ impl<C: Console> Pc<'_, C> {
     /// ```
     /// # use core::sync::atomic::AtomicU8;
     /// use realmode_pc::{Error, Pc};
-    /// # let memory = |len: usize| -> Vec<AtomicU8> { (0..len).map(|_| AtomicU8::new(0)).collect() };
-    /// let (ram, other_ram) = (memory(1 << 20), memory(2 << 20));
-    /// let mut pc = Pc::new(&ram, ())?;
+    /// let ram: Vec<AtomicU8> = (0..2 << 20).map(|_| AtomicU8::new(0)).collect();
+    /// let (other_ram, ram) = (&ram, &ram[..1 << 20]);
+    /// let mut pc = Pc::new(ram, ())?;
     /// pc.type_text("half a word");
     /// let state = pc.save();
-    /// let mut again = Pc::new(&ram, ())?;
+    /// let mut again = Pc::new(ram, ())?;
     /// again.restore(&state)?;
     /// assert!(again.is_typing());
     ///
-    /// let refused = Pc::new(&other_ram, ())?.restore(&state);
+    /// let refused = Pc::new(other_ram, ())?.restore(&state);
     /// assert!(matches!(refused, Err(Error::StateOfAnother { .. })));
     /// # Ok::<(), Error>(())
     /// ```

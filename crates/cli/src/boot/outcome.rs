@@ -56,7 +56,8 @@ impl Outcome {
         }
     }
 
-    /// The process's exit code; `awaited` is whether `--until` was given, `saving` whether `--save`.
+    /// The process's exit code; `awaited` is whether `--until` was given, `saving` whether `--save`
+    /// was.
     pub(super) fn exit_code(self, awaited: bool, saving: bool) -> u8 {
         match self {
             Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::PowerOff if saving => NOT_SEEN,

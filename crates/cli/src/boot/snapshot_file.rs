@@ -239,16 +239,13 @@ fn read_ram(stream: &mut impl Read, ram: &[AtomicU8]) -> io::Result<()> {
         let mut kind = [0];
         stream.read_exact(&mut kind)?;
         match kind {
+            // A page that nobody has written to stays untouched.
+            [0] if cells.iter().all(|cell| cell.load(Ordering::Relaxed) == 0) => continue,
             [0] => page.fill(0),
             [1] => stream.read_exact(&mut page)?,
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }
-        for (cell, byte) in cells.iter().zip(page) {
-            // A page that nobody has written to stays untouched.
-            if cell.load(Ordering::Relaxed) != byte {
-                cell.store(byte, Ordering::Relaxed);
-            }
-        }
+        cells.iter().zip(page).for_each(|(cell, byte)| cell.store(byte, Ordering::Relaxed));
     }
     Ok(())
 }
