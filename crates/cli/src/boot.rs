@@ -152,6 +152,9 @@ fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
         eprintln!("realmode: {}", report::reason(&message, &place));
+        if finished.resets > 0 {
+            eprintln!("  after resets and triple faults: {}", finished.resets);
+        }
     } else if matches!(outcome, Outcome::Exit { .. })
         || outcome == Outcome::PowerOff && finished.awaited.is_some()
     {
