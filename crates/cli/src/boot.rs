@@ -13,6 +13,7 @@ mod picture;
 mod place;
 mod progress;
 mod report;
+mod saving;
 mod script;
 mod session;
 mod sinks;
@@ -29,14 +30,16 @@ use std::process::ExitCode;
 use crate::stdout;
 use arguments::{At, ScreenTo, SerialTo};
 use console::{Keep, Output};
+use disk::DiskInUse;
 use files::OutputFile;
 use inbox::{Inbox, Source, Stdin};
 use machine::{Machine, Parts};
 pub(crate) use options::Args;
 use outcome::Outcome;
 use progress::Progress;
+use saving::Saving;
 use script::Script;
-use session::{Finished, Saving, Session};
+use session::{Finished, Session};
 use sinks::Sinks;
 use snapshot_file::Target;
 use trace::Trace;
@@ -47,8 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     let disk_errors = parts.disk_errors();
     let mut output = Output::new(if args.json { Keep::All } else { Keep::Nothing });
     let mut script = Script::begin(&args.typing, args.until.as_deref(), &mut output);
-    let (files, saving) = Outputs::open(args, parts.disk_path())?;
-    if let Some(Saving { at: At::Text(text), .. }) = &saving {
+    if let Some(At::Text(text)) = &args.at {
         output.save_at(text);
     }
     let mut machine = parts.assemble(args, output)?;
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
         return Err(format!("--at: the snapshot is past that, at instruction {from}"));
     }
 
+    let (files, saving) = Outputs::open(args, machine.disk.as_ref().map(DiskInUse::path))?;
     let is_stdio = args.serial == Some(SerialTo::Stdio);
     let mut inbox = Inbox::new(is_stdio.then(|| Box::new(Stdin::open()) as Box<dyn Source>));
     if args.load.is_some() {
@@ -171,27 +174,33 @@ fn screen_text(args: &Args, finished: &Finished, machine: &Machine<'_>) -> Strin
 fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     let outcome = finished.outcome;
     let message = outcome.message(finished.awaited.as_deref());
-    if !finished.stderr_at_line_start {
-        eprintln!();
-    }
+    let mut text = if finished.stderr_at_line_start { String::new() } else { "\n".to_owned() };
     match (&args.save, outcome) {
         (Some(path), Outcome::Saved(count)) => {
-            eprintln!("realmode: saved to {} at instruction {count}", path.display());
+            text.push_str(&format!(
+                "realmode: saved to {} at instruction {count}\n",
+                path.display()
+            ));
         }
-        (Some(path), _) => {
-            eprintln!("realmode: nothing was saved to {}: --at was not reached", path.display());
-        }
+        (Some(path), _) => text.push_str(&format!(
+            "realmode: nothing was saved to {}: --at was not reached\n",
+            path.display()
+        )),
         (None, _) => {}
     }
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
-        eprintln!("realmode: {}", report::reason(&message, &place));
+        text.push_str(&format!("realmode: {}\n", report::reason(&message, &place)));
+        if finished.resets > 0 {
+            text.push_str(&format!("  after resets and triple faults: {}\n", finished.resets));
+        }
     } else if matches!(outcome, Outcome::Exit { .. })
         || outcome == Outcome::PowerOff && finished.awaited.is_some()
     {
-        eprintln!("realmode: {message}");
+        text.push_str(&format!("realmode: {message}\n"));
     }
     if args.stats {
-        eprint!("{}", report::stats(finished));
+        text.push_str(&report::stats(finished));
     }
+    stdout::explain(&text);
 }

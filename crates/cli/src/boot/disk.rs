@@ -54,6 +54,11 @@ pub(super) struct SavedDisk {
 }
 
 impl DiskInUse {
+    /// The image's name.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What a snapshot needs to know.
     pub(super) fn saved(&self) -> Result<SavedDisk, String> {
         let failed = |error: io::Error| cannot_read(&self.path, &error);
@@ -185,11 +190,6 @@ impl ImageDisk {
     /// What will have gone wrong.
     pub(super) fn errors(&self) -> Rc<DiskErrors> {
         Rc::clone(&self.errors)
-    }
-
-    /// The image's name.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// What can be asked while the machine has it.

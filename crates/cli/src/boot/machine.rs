@@ -148,11 +148,6 @@ impl Parts {
         })
     }
 
-    /// The disk's image, if there is a disk.
-    pub(super) fn disk_path(&self) -> Option<&Path> {
-        self.disk.as_ref().map(ImageDisk::path)
-    }
-
     /// What will go wrong with the disk.
     pub(super) fn disk_errors(&self) -> Rc<DiskErrors> {
         self.disk.as_ref().map(ImageDisk::errors).unwrap_or_default()

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use realmode::arch::rflags;
 use realmode::{Activity, Counters, Cpu, Phys, SegReg, Stop, Unimplemented, UnimplementedReason};
 
-use super::arguments::At;
 use super::disk::DiskErrors;
 use super::inbox::Inbox;
 use super::machine::Machine;
@@ -17,10 +16,9 @@ use super::options::ClockKind;
 use super::outcome::Outcome;
 use super::place;
 use super::progress::Progress;
-use super::script::{self, Script};
+use super::saving::{Saving, Turn};
+use super::script::Script;
 use super::sinks::{Sinks, Taken};
-use super::snapshot::{self, Run};
-use super::snapshot_file::Target;
 use super::trace::Trace;
 use super::turns::{FIRST_TURN, LONGEST_TURN};
 
@@ -41,19 +39,6 @@ pub(super) struct Session<'a, 'm> {
     pub(super) trace: Option<Trace<'a>>,
     pub(super) disk_errors: Rc<DiskErrors>,
     pub(super) progress: Progress,
-}
-
-/// Where a snapshot is to be saved, and to which file.
-pub(super) struct Saving {
-    pub(super) at: At,
-    pub(super) to: Target,
-}
-
-/// How a turn ended.
-enum Turn {
-    Over(Stop),
-    /// It has come to where it is to be saved.
-    Interrupted,
 }
 
 /// A run that is over.
@@ -112,9 +97,10 @@ impl Session<'_, '_> {
                 return self.save();
             }
             if self.machine.run.turns.is_between() {
-                self.inbox.feed(&mut self.machine.pc);
+                self.inbox.feed(&mut self.machine.pc, self.machine.run.turns.number());
             }
             let before = self.before();
+            self.machine.run.turns.begin();
             let Turn::Over(stop) = self.turn(before.budget)? else {
                 self.show()?;
                 return self.save();
@@ -146,13 +132,13 @@ impl Session<'_, '_> {
     }
 
     /// Instructions from the start of the run, whichever process executed them.
-    fn instructions(&self) -> u64 {
+    pub(super) fn instructions(&self) -> u64 {
         let counters = self.machine.emulator.counters();
         self.machine.run.instructions.saturating_add(counters.instructions)
     }
 
     /// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
-    fn spent(&self) -> u64 {
+    pub(super) fn spent(&self) -> u64 {
         let faults =
             self.machine.run.faults.saturating_add(self.machine.emulator.counters().faults);
         self.instructions().saturating_add(faults)
@@ -165,76 +151,13 @@ impl Session<'_, '_> {
         Before { cpu: self.machine.cpu.clone(), counters, budget }
     }
 
-    /// Instructions to where the run is to be saved.
-    fn left_to_save(&self) -> Option<u64> {
-        match self.saving.as_ref()?.at {
-            At::Instruction(count) => Some(count.saturating_sub(self.instructions())),
-            At::Text(_) => None,
-        }
-    }
-
-    /// Is the run to be saved between these turns?
-    fn is_saved_here(&self) -> bool {
-        let pc = &self.machine.pc;
-        match self.saving.as_ref().map(|saving| &saving.at) {
-            None => false,
-            Some(At::Instruction(_)) => self.left_to_save() == Some(0),
-            Some(At::Text(text)) => pc.console().is_to_be_saved() || script::shown(pc, text) > 0,
-        }
-    }
-
-    /// Runs for a turn, or as much of it as precedes the snapshot.
-    fn turn(&mut self, budget: u64) -> Result<Turn, String> {
-        let whole = self.machine.run.turns.budget();
-        let start = self.machine.pc.spent();
-        loop {
-            let used = self.machine.pc.spent() - start;
-            let step = budget.saturating_sub(used).min(self.left_to_save().unwrap_or(u64::MAX));
-            let stop = self.step(step)?;
-            let used = self.machine.pc.spent() - start;
-            let pc = &self.machine.pc;
-            let is_here = match stop {
-                Stop::Budget | Stop::Halt => self.left_to_save() == Some(0),
-                Stop::Requested => pc.console().is_to_be_saved() && pc.ending().is_none(),
-                _ => false,
-            };
-            // A turn that is over anyway is saved after it, when all else is done.
-            let is_over = stop == Stop::Halt || used >= budget || pc.console().seen().is_some();
-            if is_here && !is_over {
-                self.machine.run.turns.interrupt(whole.saturating_sub(used));
-                return Ok(Turn::Interrupted);
-            }
-            if is_here && stop == Stop::Halt {
-                self.machine.run.turns.next();
-                return Ok(Turn::Interrupted);
-            }
-            if stop != Stop::Budget || is_over {
-                return Ok(Turn::Over(stop));
-            }
-        }
-    }
-
-    fn step(&mut self, budget: u64) -> Result<Stop, String> {
+    pub(super) fn step(&mut self, budget: u64) -> Result<Stop, String> {
         let Machine { pc, cpu, emulator, .. } = &mut *self.machine;
         let stop = match &mut self.trace {
             Some(trace) => pc.run_observed(emulator, cpu, budget, trace),
             None => pc.run(emulator, cpu, budget),
         };
         stop.map_err(|error| error.to_string())
-    }
-
-    fn save(&mut self) -> Result<Outcome, String> {
-        let Some(Saving { to, .. }) = &self.saving else { return Err("nowhere to save".into()) };
-        let mut run = Run {
-            instructions: self.instructions(),
-            faults: self.spent() - self.instructions(),
-            turns: self.machine.run.turns,
-            waiting: self.inbox.waiting(),
-            ..Run::default()
-        };
-        self.script.save(self.machine.pc.console(), &mut run);
-        snapshot::save(to, self.machine, run)?;
-        Ok(Outcome::Saved(self.instructions()))
     }
 
     /// Shows what the turn has brought.
@@ -253,9 +176,9 @@ impl Session<'_, '_> {
 
     /// The guest waits. Returns when it may go on, or that nothing will wake it.
     fn wait(&mut self) -> Option<Outcome> {
-        let Machine { pc, clock, .. } = &mut *self.machine;
+        let Machine { pc, clock, run, .. } = &mut *self.machine;
         // What has just been typed may have woken it, so this comes first.
-        while !self.inbox.feed(pc) {
+        while !self.inbox.feed(pc, run.turns.number()) {
             let due = pc.next_event().filter(|_| *clock == ClockKind::Real);
             if due.is_none() && !self.inbox.is_open() {
                 return Some(Outcome::Idle);

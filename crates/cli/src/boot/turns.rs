@@ -16,11 +16,13 @@ pub(super) struct Turns {
     is_single: bool,
     /// What is left of the turn; 0 if a new one begins.
     rest: u64,
+    /// How many there were, this one included.
+    number: u64,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { length: FIRST_TURN, is_single: false, rest: 0 }
+        Turns { length: FIRST_TURN, is_single: false, rest: 0, number: 0 }
     }
 }
 
@@ -28,6 +30,18 @@ impl Turns {
     /// Does a new one begin?
     pub(super) fn is_between(self) -> bool {
         self.rest == 0
+    }
+
+    /// How many there were, one that has begun included.
+    pub(super) fn number(self) -> u64 {
+        self.number
+    }
+
+    /// A turn begins, or goes on.
+    pub(super) fn begin(&mut self) {
+        if self.is_between() {
+            self.number = self.number.saturating_add(1);
+        }
     }
 
     /// The budget of this turn, or of what is left of it.
