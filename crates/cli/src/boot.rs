@@ -3,12 +3,34 @@
 mod arguments;
 mod console;
 mod cp437;
+mod display;
 mod files;
+mod font;
+mod frames;
+#[cfg(test)]
+mod interrupt;
+#[cfg(test)]
+mod journal;
+#[cfg(test)]
+mod keys;
+#[cfg(test)]
+mod live;
 mod outcome;
+mod palette;
 mod picture;
 mod place;
+#[cfg(test)]
+mod real_clock;
+#[cfg(test)]
+mod record;
+#[cfg(test)]
+mod replay;
 mod report;
+#[cfg(test)]
+mod serial_screen;
 mod session;
+#[cfg(test)]
+mod terminal;
 mod trace;
 
 use std::io::{IsTerminal, Write};
@@ -22,6 +44,7 @@ use realmode_pc::Pc;
 
 use arguments::{ImageAt, ScreenTo};
 use console::{Keep, Output};
+use display::{Display, Style};
 use files::OutputFile;
 use session::{Bounds, Finished};
 use trace::Trace;
@@ -206,23 +229,25 @@ fn open_outputs(args: &Args) -> Result<(Option<OutputFile>, Option<OutputFile>),
 }
 
 fn draw(pc: &Pc<'_, Output>, png: &OutputFile) -> Result<(), String> {
-    let screen = pc.screen().ok_or("RAM ends before the screen")?;
-    picture::write_png(&screen, png.replace()?)
+    let display = Display::of_vga(pc).ok_or("RAM ends before the screen")?;
+    picture::write_png(&display, png.replace()?)
         .map_err(|error| format!("cannot write {}: {error}", png.path().display()))
 }
 
 /// The screen as it is to be printed, on lines of its own; empty if it is not.
 fn screen_text(args: &Args, finished: &Finished, pc: &Pc<'_, Output>) -> String {
-    let Some(screen) = pc.screen() else { return String::new() };
+    let Some(display) = Display::of_vga(pc) else { return String::new() };
     let is_wanted = match &args.screen {
         Some(to) => *to == ScreenTo::Text,
-        None => !screen.is_blank(),
+        None => !display.is_blank(),
     };
     if !is_wanted {
         return String::new();
     }
-    let has_colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let rows = if has_colours { picture::coloured_rows(&screen) } else { picture::rows(&screen) };
+    let rows = match std::io::stdout().is_terminal() {
+        true => display.styled_rows(Style::of_environment()),
+        false => display.rows(),
+    };
     let before = if finished.at_line_start { "" } else { "\n" };
     format!("{before}{}\n", rows.join("\n"))
 }

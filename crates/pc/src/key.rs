@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn what_a_us_keyboard_does_not_have_is_no_key() {
-        for key in [Key::Character('é'), Key::Character('\0'), Key::Function(0), Key::Function(13)] {
+        for key in [Key::Character('é'), Key::Character('\0'), Key::Function(0), Key::Function(13)]
+        {
             assert_eq!(key.code(), None, "{key:?}");
         }
     }

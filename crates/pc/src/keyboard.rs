@@ -220,10 +220,7 @@ mod tests {
         assert!(keyboard.press(Key::Function(7), Held::CONTROL | Held::ALT));
         assert!(keyboard.press(Key::Character('A'), Held::ALT));
         assert!(keyboard.press(Key::Character('é'), Held::ALT));
-        assert_eq!(
-            sent(&mut keyboard, 0),
-            [0x14, 0x11, 0x83, 0xF0, 0x83, 0xF0, 0x11, 0xF0, 0x14]
-        );
+        assert_eq!(sent(&mut keyboard, 0), [0x14, 0x11, 0x83, 0xF0, 0x83, 0xF0, 0x11, 0xF0, 0x14]);
         let shifted = sent(&mut keyboard, PACE);
         assert_eq!(shifted, [0x12, 0x11, 0x1C, 0xF0, 0x1C, 0xF0, 0x11, 0xF0, 0x12]);
         assert!(!keyboard.is_typing());

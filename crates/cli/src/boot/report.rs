@@ -4,8 +4,8 @@ use realmode_pc::{Channel, Ending, Pc};
 use serde_json::{Map, Value, json};
 
 use super::console::Output;
+use super::display::Display;
 use super::outcome::Outcome;
-use super::picture;
 use super::place::Place;
 use super::session::Finished;
 
@@ -80,7 +80,7 @@ pub(super) fn json(
             put(&format!("{name}_bytes_dropped"), json!(dropped));
         }
     }
-    put("screen", json!(pc.screen().map(|screen| picture::rows(&screen))));
+    put("screen", json!(Display::of_vga(pc).map(|display| display.rows())));
     Value::Object(object)
 }
 

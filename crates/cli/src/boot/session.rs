@@ -8,8 +8,8 @@ use realmode::{Counters, Cpu, Emulator, Phys, SegReg, Stop, Unimplemented, Unimp
 use realmode_pc::Pc;
 
 use super::console::Output;
+use super::display::Display;
 use super::outcome::Outcome;
-use super::picture;
 use super::trace::Trace;
 
 /// Instructions between two looks at the screen, the output and the clock. The first slices are
@@ -115,9 +115,7 @@ fn seen(pc: &Pc<'_, Output>, until: Option<&str>) -> Option<Outcome> {
     if let Some(channel) = pc.console().seen() {
         return Some(Outcome::SeenOn(channel));
     }
-    let screen = pc.screen()?;
-    let is_shown = picture::rows(&screen).iter().any(|row| row.contains(text));
-    is_shown.then_some(Outcome::SeenOnScreen)
+    Display::of_vga(pc)?.shows(text).then_some(Outcome::SeenOnScreen)
 }
 
 /// What a stop means for this machine, which has no device that interrupts.
