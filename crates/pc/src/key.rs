@@ -49,6 +49,16 @@ bitflags::bitflags! {
 /// Bytes from here on say what is held down with the next; below are keys.
 const HELD: u8 = 0xF0;
 
+/// Is there a key for this character, so that [`Pc::type_text`](crate::Pc::type_text) can type it?
+///
+/// ```
+/// use realmode_pc::has_key;
+/// assert!(has_key('A') && has_key('\n') && has_key('↑') && !has_key('é'));
+/// ```
+pub fn has_key(character: char) -> bool {
+    Key::from(character).code().is_some()
+}
+
 impl Key {
     /// The key as a byte: ASCII, then the others. `None` if the keyboard does not have it.
     pub(crate) fn code(self) -> Option<u8> {

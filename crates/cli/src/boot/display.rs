@@ -91,9 +91,9 @@ impl Display {
         (0..Self::ROWS).map(|row| text(self.row(row)).trim_end().to_owned()).collect()
     }
 
-    /// Is `text` on one of the rows?
-    pub(super) fn shows(&self, text: &str) -> bool {
-        self.rows().iter().any(|row| row.contains(text))
+    /// How often `text` is on its rows.
+    pub(super) fn count(&self, text: &str) -> usize {
+        self.rows().iter().map(|row| row.matches(text).count()).sum()
     }
 
     /// The rows as a terminal shows them.
@@ -163,7 +163,7 @@ mod tests {
         let rest = " ".repeat(78);
         assert_eq!(rows[3], format!("\x1b[0;30;47maa\x1b[0;37;40m{rest}\x1b[0m"));
         assert_eq!(display.rows()[3], "aa");
-        assert!(display.shows("aa") && !display.shows("aaa") && !display.is_blank());
+        assert!(display.count("aa") == 1 && display.count("aaa") == 0 && !display.is_blank());
     }
 
     #[test]

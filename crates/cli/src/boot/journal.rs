@@ -8,15 +8,18 @@
 //! clock 51234 48790 51002
 //! press 17 204811 control+alt Delete
 //! serial 19 207002 6c 73 0d
+//! close 24 300120
 //! end 25 310001
 //! ```
 //!
 //! An event enters between two turns of the run: its first number says after how many turns, its
 //! second how many instructions had been executed by then, so that a replay that goes another way
-//! is noticed. `clock` has the readings of a real clock in the order in which they were taken,
+//! is noticed. After `close` nothing can enter any more. `clock` has the readings of a real clock in the order in which they were taken,
 //! each as nanoseconds after the one before it.
 
 use realmode_pc::{Held, Key};
+
+use super::input::{Input, When};
 
 /// What the first line says; the number is the version of the format.
 const FIRST_LINE: &str = "realmode record 1";
@@ -24,24 +27,6 @@ const FIRST_WORDS: &str = "realmode record ";
 
 /// What a machine is: names, and what the record says of each.
 pub(super) type Summary = Vec<(&'static str, String)>;
-
-/// What a user or another program gives the guest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Input {
-    /// A key of the keyboard, while others are held down.
-    Press(Key, Held),
-    /// Bytes on COM1.
-    Serial(Vec<u8>),
-}
-
-/// Where in a run something entered it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct When {
-    /// After so many turns.
-    pub(super) turn: u64,
-    /// After so many instructions.
-    pub(super) instructions: u64,
-}
 
 /// A line after the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +41,6 @@ pub(super) enum Line {
 /// An entry of a summary as it stands in a line.
 pub(super) fn machine(name: &str, what: &str) -> Line {
     Line::Machine(format!("{name} {}", what.escape_debug()))
-}
-
-/// Bytes as a summary names them: how many, and a check sum.
-pub(super) fn fingerprint(bytes: &[u8]) -> String {
-    format!("{} bytes, CRC-32 {:08x}", bytes.len(), crc32fast::hash(bytes))
 }
 
 /// The first lines of a record.
@@ -118,7 +98,8 @@ fn of_text(text: &str) -> Option<Line> {
             let bytes = rest?.split(' ').map(byte).collect::<Option<_>>()?;
             Some(Line::Input(when, Input::Serial(bytes)))
         }
-        "end" => when(rest).filter(|(_, rest)| rest.is_none()).map(|(when, _)| Line::End(when)),
+        "close" => alone(rest).map(|when| Line::Input(when, Input::End)),
+        "end" => alone(rest).map(Line::End),
         _ => None,
     }
 }
@@ -128,6 +109,11 @@ fn when(text: &str) -> Option<(When, Option<&str>)> {
     let mut parts = text.splitn(3, ' ');
     let when = When { turn: number(parts.next()?)?, instructions: number(parts.next()?)? };
     Some((when, parts.next()))
+}
+
+/// Two numbers.
+fn alone(text: &str) -> Option<When> {
+    when(text).filter(|(_, rest)| rest.is_none()).map(|(when, _)| when)
 }
 
 /// Digits and nothing else; `parse` would take a sign.
@@ -199,6 +185,7 @@ impl std::fmt::Display for Line {
                 write!(f, "serial {when}")?;
                 bytes.iter().try_for_each(|byte| write!(f, " {byte:02x}"))
             }
+            Line::Input(when, Input::End) => write!(f, "close {when}"),
             Line::End(when) => write!(f, "end {when}"),
         }
     }
@@ -235,6 +222,7 @@ mod tests {
             Input::Press(Key::Character('\n'), Held::SHIFT),
             Input::Press(Key::Function(12), Held::all()),
             Input::Serial(vec![0, 0x0D, 0xFF]),
+            Input::End,
         ];
         let named = KEYS.map(|(_, key)| Input::Press(key, Held::CONTROL | Held::ALT));
         let events = inputs.into_iter().chain(named).map(|input| Line::Input(AT, input));
@@ -247,12 +235,9 @@ mod tests {
 
     #[test]
     fn the_head_says_what_was_booted() {
-        let summary = vec![("bios", fingerprint(b"123456789")), ("memory", "16 MiB".to_owned())];
-        assert_eq!(
-            head(&summary, 7),
-            "realmode record 1\nmachine bios 9 bytes, CRC-32 cbf43926\nmachine memory 16 MiB\n\
-             date 7\n"
-        );
+        let summary = vec![("append", "a\nb".to_owned()), ("memory", "16 MiB".to_owned())];
+        let expected = "machine append a\\nb\nmachine memory 16 MiB\ndate 7\n";
+        assert_eq!(head(&summary, 7), format!("{FIRST_LINE}\n{expected}"));
     }
 
     #[test]

@@ -124,7 +124,8 @@ fn put_cursor(row: usize, column: usize, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::serial_screen::{Scrolled, SerialScreen};
+    use super::super::serial_screen::SerialScreen;
+    use super::super::sinks::User;
     use super::*;
 
     fn words(text: &str, cursor: Option<(usize, usize)>) -> Display {
@@ -148,7 +149,7 @@ mod tests {
     fn a_terminal_shows_the_display_its_colours_and_its_cursor() {
         let display = words("╔═ hello ═╗", Some((24, 3)));
         let drawn = Live::new(Style::Coloured).draw((80, 25), &display, "status");
-        let mut terminal = SerialScreen::new(Scrolled::Dropped);
+        let mut terminal = SerialScreen::new(User::AtOnce);
         terminal.take(drawn.as_bytes());
         assert_eq!(terminal.display(), display);
     }

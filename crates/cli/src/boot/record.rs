@@ -2,14 +2,18 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::rc::Rc;
 
 use super::files::OutputFile;
-use super::journal::{Input, Line, Summary, When, head};
+use super::input::{Input, When};
+use super::journal::{Line, Summary, head};
+use super::real_clock::RealClock;
 
 /// Writes a record. The first error ends it.
 pub(super) struct Recorder<'a> {
     out: BufWriter<&'a File>,
     output: &'a OutputFile,
+    clock: Option<Rc<RealClock>>,
     result: io::Result<()>,
 }
 
@@ -19,27 +23,30 @@ impl<'a> Recorder<'a> {
         output: &'a OutputFile,
         summary: &Summary,
         date: i64,
+        clock: Option<Rc<RealClock>>,
     ) -> Result<Recorder<'a>, String> {
         let out = BufWriter::new(output.replace()?);
-        let mut recorder = Recorder { out, output, result: Ok(()) };
+        let mut recorder = Recorder { out, output, clock, result: Ok(()) };
         recorder.write(&head(summary, date));
         Ok(recorder)
     }
 
-    /// The readings of the clock since the last turn.
-    pub(super) fn readings(&mut self, readings: Vec<u64>) {
+    /// Writes the readings of the clock since the last call.
+    pub(super) fn readings(&mut self) {
+        let readings = self.clock.as_ref().map(|clock| clock.take_readings()).unwrap_or_default();
         if !readings.is_empty() {
             self.line(&Line::Clock(readings));
         }
     }
 
-    /// What the guest was given.
-    pub(super) fn input(&mut self, when: When, input: Input) {
-        self.line(&Line::Input(when, input));
+    /// Writes what is given to the guest.
+    pub(super) fn input(&mut self, when: When, input: &Input) {
+        self.line(&Line::Input(when, input.clone()));
     }
 
     /// The run is over. Writes out what is buffered, and tells if anything went wrong.
     pub(super) fn end(mut self, when: When) -> Result<(), String> {
+        self.readings();
         self.line(&Line::End(when));
         self.result
             .and_then(|()| self.out.flush())

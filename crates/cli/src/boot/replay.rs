@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::files;
-use super::journal::{Input, Line, Summary, When, machine, parse};
+use super::input::{Input, Source, When};
+use super::journal::{Line, Summary, machine, parse};
 
 /// The largest record that is read.
 const MOST_RECORD: u64 = 1 << 30;
@@ -19,7 +21,6 @@ pub(super) struct Replay {
     inputs: VecDeque<(When, Input)>,
     /// Where it ends.
     end: When,
-    is_told: bool,
 }
 
 impl Replay {
@@ -40,7 +41,6 @@ impl Replay {
             readings: Vec::new(),
             inputs: VecDeque::new(),
             end: When { turn: 0, instructions: 0 },
-            is_told: false,
         };
         let mut date = None;
         for line in parse(text)? {
@@ -59,8 +59,12 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Is the machine to be the one that the record is of?
-    pub(super) fn check(&self, summary: &Summary) -> Result<(), String> {
+    /// Is the machine to be the one that the record is of, and its date not another?
+    pub(super) fn check(&self, summary: &Summary, date: Option<i64>) -> Result<(), String> {
+        if date.is_some_and(|date| date != self.date) {
+            let what = "it has another date than --date; leave that away";
+            return Err(format!("{} cannot be replayed here: {what}", self.shown()));
+        }
         let ours: Vec<String> = summary
             .iter()
             .map(|(name, what)| machine(name, what).to_string())
@@ -90,15 +94,19 @@ impl Replay {
         std::mem::take(&mut self.readings)
     }
 
-    /// What enters the run now.
-    pub(super) fn due(&mut self, now: When) -> Result<Vec<Input>, String> {
+    /// Where the record ends.
+    pub(super) fn end(&self) -> When {
+        self.end
+    }
+
+    fn due(&mut self, now: When) -> Result<Vec<Input>, String> {
         let mut due = Vec::new();
         while let Some((when, input)) = self.inputs.pop_front_if(|(when, _)| when.turn <= now.turn)
         {
             if when != now {
                 return Err(format!(
-                    "{} cannot be replayed further: at turn {} it was at instruction {}, and this \
-                     run is at {}; was it made by another version of realmode?",
+                    "{} cannot be replayed further: after turn {} it was at instruction {}, and \
+                     this run is at {}; was it made by another version of realmode?",
                     self.shown(),
                     when.turn,
                     when.instructions,
@@ -110,20 +118,32 @@ impl Replay {
         Ok(due)
     }
 
-    /// The record as it is to be named once the run has gone past its end, the first time.
-    pub(super) fn ended_before(&mut self, now: When) -> Option<String> {
-        let is_past = now.turn > self.end.turn && self.inputs.is_empty();
-        (is_past && !std::mem::replace(&mut self.is_told, true)).then(|| {
-            let instructions = self.end.instructions;
-            format!(
-                "{} ends at instruction {instructions}; the guest goes on without input",
-                self.shown()
-            )
-        })
-    }
-
     fn shown(&self) -> std::path::Display<'_> {
         self.path.display()
+    }
+}
+
+impl Source for Replay {
+    fn take(&mut self, now: When, _room: usize) -> Result<Vec<Input>, String> {
+        let mut inputs = self.due(now)?;
+        if self.inputs.is_empty() && now.turn >= self.end.turn {
+            inputs.push(Input::End);
+        }
+        Ok(inputs)
+    }
+
+    /// What comes next is known, and comes at once.
+    fn wait(&mut self, _most: Duration) {}
+}
+
+/// Says so if a run went on after the record in `path` that it replayed.
+pub(super) fn tell_if_longer(path: &Path, end: When, turns: u64) {
+    if turns > end.turn {
+        let (path, instructions) = (path.display(), end.instructions);
+        eprintln!(
+            "realmode: {path} ends at instruction {instructions}; from there on the guest had no \
+             input"
+        );
     }
 }
 
@@ -148,28 +168,36 @@ mod tests {
     fn inputs_come_at_their_turns_in_order() {
         let mut replay = replay("serial 2 30 01\nserial 2 30 02\nserial 4 50 03\nend 6 70\n");
         let bytes = |byte| Input::Serial(vec![byte]);
-        assert_eq!(replay.due(at(1, 10)), Ok(vec![]));
-        assert_eq!(replay.due(at(2, 30)), Ok(vec![bytes(1), bytes(2)]));
-        assert_eq!(replay.due(at(3, 40)), Ok(vec![]));
-        assert_eq!(replay.due(at(4, 50)), Ok(vec![bytes(3)]));
-        assert_eq!(replay.ended_before(at(6, 70)), None);
-        let told = replay.ended_before(at(7, 80)).expect("past the end");
-        assert!(told.contains("a.rec ends at instruction 70"), "{told}");
-        assert_eq!(replay.ended_before(at(8, 90)), None);
+        let mut take = |turn, instructions| replay.take(at(turn, instructions), 1);
+        assert_eq!(take(1, 10), Ok(vec![]));
+        assert_eq!(take(2, 30), Ok(vec![bytes(1), bytes(2)]));
+        assert_eq!(take(2, 30), Ok(vec![]));
+        assert_eq!(take(4, 50), Ok(vec![bytes(3)]));
+        assert_eq!(take(5, 60), Ok(vec![]));
+        assert_eq!(take(6, 70), Ok(vec![Input::End]));
+        assert_eq!(replay.end(), at(6, 70));
+    }
+
+    #[test]
+    fn a_record_that_was_closed_closes_the_replay() {
+        let mut replay = replay("close 0 0\nend 6 70\n");
+        assert_eq!(replay.take(at(0, 0), 1), Ok(vec![Input::End]));
     }
 
     #[test]
     fn a_run_that_goes_another_way_is_noticed_at_the_next_input() {
         let mut replay = replay("serial 2 30 01\n");
-        let error = replay.due(at(2, 31)).expect_err("another instruction");
+        let error = replay.take(at(2, 31), 1).expect_err("another instruction");
         assert!(error.contains("instruction 30") && error.contains("is at 31"), "{error}");
     }
 
     #[test]
     fn a_record_of_another_machine_is_refused_and_the_difference_named() {
         let replay = replay("clock 5 6\nclock 7\n");
-        assert_eq!(replay.check(&summary(&[("memory", "16 MiB")])), Ok(()));
-        let differs = |what| replay.check(&summary(what)).expect_err("another machine");
+        assert_eq!(replay.check(&summary(&[("memory", "16 MiB")]), Some(5)), Ok(()));
+        let dated = replay.check(&summary(&[("memory", "16 MiB")]), Some(6));
+        assert!(dated.is_err_and(|error| error.contains("--date")));
+        let differs = |what| replay.check(&summary(what), None).expect_err("another machine");
         let other = differs(&[("memory", "32 MiB")]);
         assert!(other.contains("`memory 16 MiB`") && other.contains("`memory 32 MiB`"), "{other}");
         let more = differs(&[("memory", "16 MiB"), ("disk", "none")]);

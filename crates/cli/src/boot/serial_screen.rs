@@ -8,6 +8,7 @@ use vt100::{Callbacks, Cell, Color, Parser};
 
 use super::display::{Display, Tile};
 use super::palette;
+use super::sinks::User;
 
 const ROWS: NonZeroU16 = NonZeroU16::new(Display::ROWS as u16).expect("a screen has rows");
 const COLUMNS: NonZeroU16 = NonZeroU16::new(Display::COLUMNS as u16).expect("a row has characters");
@@ -15,15 +16,6 @@ const COLUMNS: NonZeroU16 = NonZeroU16::new(Display::COLUMNS as u16).expect("a r
 const WIDE: char = '□';
 /// How much of what scrolled away is kept.
 const MOST_HISTORY: usize = 4 << 20;
-
-/// Whether rows that scroll off the top are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scrolled {
-    /// For a user who has not seen them elsewhere.
-    Kept,
-    /// They have been printed as they came.
-    Dropped,
-}
 
 /// The terminal.
 pub(super) struct SerialScreen {
@@ -33,16 +25,17 @@ pub(super) struct SerialScreen {
 
 /// The rows that have scrolled off the top.
 struct History {
-    scrolled: Scrolled,
+    user: User,
     text: String,
     state: BasicFormattedCaptureState,
     dropped: usize,
 }
 
 impl SerialScreen {
-    pub(super) fn new(scrolled: Scrolled) -> SerialScreen {
+    /// A blank one. Rows that scroll off the top are kept for a user who has not got them yet.
+    pub(super) fn new(user: User) -> SerialScreen {
         let state = BasicFormattedCaptureState::new();
-        let history = History { scrolled, text: String::new(), state, dropped: 0 };
+        let history = History { user, text: String::new(), state, dropped: 0 };
         let parser = Parser::new_with_callbacks(ROWS, COLUMNS, 0, history);
         SerialScreen { parser, is_used: false }
     }
@@ -81,7 +74,7 @@ impl SerialScreen {
 
 impl Callbacks for History {
     fn on_scroll(&mut self, contents: RowContents<'_>, alternate_screen: bool) {
-        if alternate_screen || self.scrolled == Scrolled::Dropped {
+        if alternate_screen || self.user == User::AtOnce {
             return;
         }
         let mut row = String::new();
@@ -122,7 +115,7 @@ mod tests {
     use super::*;
 
     fn shown(bytes: &[u8]) -> SerialScreen {
-        let mut screen = SerialScreen::new(Scrolled::Kept);
+        let mut screen = SerialScreen::new(User::Later);
         screen.take(bytes);
         screen
     }
@@ -132,7 +125,7 @@ mod tests {
         let screen = shown(b"\x1b[2J\x1b[3;10Hworld\x1b[3;4Hhello\x1b[25;80H!");
         let display = screen.display();
         assert_eq!(display.rows()[2], "   hello world");
-        assert!(display.shows("hello world"));
+        assert_eq!(display.count("hello world"), 1);
         assert_eq!(display.cursor, Some((24, 79)));
     }
 
@@ -148,7 +141,7 @@ mod tests {
 
     #[test]
     fn rows_that_scroll_away_are_kept_in_order() {
-        let mut screen = SerialScreen::new(Scrolled::Kept);
+        let mut screen = SerialScreen::new(User::Later);
         for line in 0..30 {
             screen.take(format!("line \x1b[31m{line}\x1b[0m\r\n").as_bytes());
         }
@@ -159,7 +152,7 @@ mod tests {
 
     #[test]
     fn history_has_an_end_and_tells_what_it_lost() {
-        let mut screen = SerialScreen::new(Scrolled::Kept);
+        let mut screen = SerialScreen::new(User::Later);
         let line = format!("{}\r\n", "x".repeat(79));
         let lines = MOST_HISTORY / 80 + 2;
         screen.take(line.repeat(lines + 24).as_bytes());
@@ -173,12 +166,12 @@ mod tests {
         let screen = shown("\x1b[?25l語é\u{301}".as_bytes());
         let display = screen.display();
         assert_eq!((display.cursor, display.rows()[0].as_str()), (None, "□ é"));
-        assert!(screen.is_used() && !SerialScreen::new(Scrolled::Kept).is_used());
+        assert!(screen.is_used() && !SerialScreen::new(User::Later).is_used());
     }
 
     #[test]
     fn no_bytes_stop_the_terminal() {
-        let mut screen = SerialScreen::new(Scrolled::Kept);
+        let mut screen = SerialScreen::new(User::Later);
         let mut seed = 1_u64;
         let interesting =
             b"\x1b[];?0123456789ABCDHJKLMPSTXfhlmrst\x9b\xe8\xaa\x9e \r\n\t\x08\x0e\x7f";

@@ -51,12 +51,19 @@ impl Terminal {
 
     /// What the user does within `timeout`.
     pub(super) fn next_event(&self, timeout: Duration) -> io::Result<Option<Event>> {
-        match event::poll(timeout) {
-            Ok(true) => event::read().map(Some),
-            Ok(false) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(None),
-            Err(error) => Err(error),
+        let event = match event::poll(timeout) {
+            Ok(true) => event::read()?,
+            Ok(false) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if matches!(event, Event::Resize(..)) {
+            // If a key came together with a new size, crossterm 0.29 forgets to look for it until
+            // another one comes. New settings have the system report it again.
+            disable_raw_mode()?;
+            enable_raw_mode()?;
         }
+        Ok(Some(event))
     }
 
     /// Writes to it at once.
