@@ -4,6 +4,8 @@
 mod devices;
 #[path = "pc/firmware.rs"]
 mod firmware;
+#[path = "pc/multiboot.rs"]
+mod multiboot;
 
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;
