@@ -6,6 +6,7 @@ mod cp437;
 mod disk;
 mod files;
 mod inbox;
+mod kernel;
 mod machine;
 mod options;
 mod outcome;

@@ -73,6 +73,7 @@ pub use clock::{Clock, NS_PER_INSTRUCTION};
 pub use console::{Channel, Console};
 pub use disk::{Disk, DiskError, SECTOR};
 pub use error::Error;
+pub use kernel::is_bzimage;
 pub use keymap::has_key;
 pub use memory::MAX_RAM;
 pub use multiboot::is_multiboot;

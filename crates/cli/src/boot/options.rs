@@ -14,6 +14,7 @@ Examples:
   realmode boot                                       the demo guest
   realmode boot --image kernel.bin@1000:0000 --stats  a flat image, loaded at 10000h
   realmode boot --floppy disk.img --until 'login:'    a boot sector, without a BIOS
+  realmode boot --kernel kernel.elf --append debug    a multiboot kernel, without a BIOS
   realmode boot --image test.bin@0000:7C00 --json     for scripts: one object on stdout
   realmode boot --screen png:screen.png --limit 50M   a picture of the screen at the end
 
@@ -84,8 +85,11 @@ pub(crate) struct Args {
     #[arg(long, requires = "disk")]
     pub(super) writable: bool,
 
-    /// A Linux kernel (bzImage), or what has its format, for the BIOS to boot
-    #[arg(long, value_name = "FILE", requires = "bios")]
+    /// A kernel: with a BIOS a bzImage, which it boots; without one a multiboot kernel
+    ///
+    /// Which it is, its header says. One that has both is a multiboot kernel, unless --bios is
+    /// given. A multiboot kernel gets no modules.
+    #[arg(long, value_name = "FILE")]
     pub(super) kernel: Option<PathBuf>,
 
     /// The kernel's command line
