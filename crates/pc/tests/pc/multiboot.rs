@@ -91,3 +91,25 @@ fn a_kernel_cut_off_at_any_length_is_refused_and_memory_stays_as_it_was() {
     found.dedup();
     assert!(found.len() > 1000, "both kinds, and the lengths told");
 }
+
+#[test]
+fn any_byte_of_a_header_may_be_wrong_and_what_is_refused_was_not_loaded() {
+    let (mut refusals, mut ram) = (0, memory(0x21_0000));
+    for (image, header) in [(FLAT, 0x20), (ELF, 0xA0)] {
+        for (at, value) in
+            (0..header).flat_map(|at| [0x00, 0x01, 0x7F, 0x80, 0xFF].map(|v| (at, v)))
+        {
+            let mut image = image.to_vec();
+            image[at] = value;
+            let mut pc = Pc::new(&ram, ()).expect("whole pages");
+            if pc.boot_multiboot(&image, "").is_ok() {
+                ram = memory(ram.len());
+            } else {
+                refusals += 1;
+                let is_old = |cell: &AtomicU8| cell.load(Ordering::Relaxed) == OLD;
+                assert!(ram.iter().all(is_old), "byte {at:#x} is {value:#x}");
+            }
+        }
+    }
+    assert!((200..900).contains(&refusals), "{refusals}");
+}
