@@ -150,6 +150,8 @@ timer:
         call hex
 
 newline:
+        mov al, 13
+        call put
         mov al, 10
         jmp put
 

@@ -29,7 +29,7 @@ fn a_multiboot_kernel_is_started_without_a_bios() {
         let kernel = file(name, kernel);
         let arguments = ["boot", "--kernel", &kernel, "--append", "one two", "--memory", "8"];
         let said = realmode(&arguments).expect(0, &[]);
-        for text in ["one two by realmode\n", "00100000 00700000 00000001", "real 0000B002"] {
+        for text in ["one two by realmode\r\n", "00100000 00700000 00000001", "real 0000B002"] {
             assert!(said.stdout.contains(text), "{}", said.stdout);
         }
     }

@@ -7,7 +7,7 @@ use realmode::{CacheLine, Emulator, Profile, Stop};
 use realmode_pc::{Channel, Ending, Error, Pc};
 
 const FLAT: &[u8] = include_bytes!("../../../../testdata/guests/multiboot.bin");
-const ELF: &[u8] = include_bytes!("../../../../testdata/guests/multiboot.elf");
+pub(super) const ELF: &[u8] = include_bytes!("../../../../testdata/guests/multiboot.elf");
 /// What memory holds before, so that clearing and leaving alone can be seen.
 const OLD: u8 = 0xA5;
 
@@ -35,8 +35,8 @@ fn run(image: &[u8], command_line: &str, slice: u64) -> (String, u64) {
         assert!(emulator.counters().instructions < 10_000_000);
     }
     assert_eq!(pc.ending(), Some(Ending::PowerOff));
-    drop(pc);
-    (String::from_utf8(printed).expect("ASCII"), emulator.counters().instructions)
+    let printed = String::from_utf8(printed).expect("ASCII").replace("\r\n", "\n");
+    (printed, emulator.counters().instructions)
 }
 
 const REPORT: &str = "one two by realmode
