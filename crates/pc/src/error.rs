@@ -127,8 +127,8 @@ pub enum Error {
     MultibootNoAddresses,
     /// A kernel whose header has addresses out of order.
     #[error(
-        "the addresses of the multiboot header are out of order: header {header:#x}, load {load:#x}, \
-         load end {load_end:#x}, bss end {bss_end:#x}"
+        "the addresses of the multiboot header are out of order: header {header:#x}, \
+         load {load:#x}, load end {load_end:#x}, bss end {bss_end:#x}"
     )]
     MultibootAddresses {
         /// Where the header is loaded.
