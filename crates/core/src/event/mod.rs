@@ -96,11 +96,11 @@ impl Machine<'_, '_> {
 
     /// INT n, INT3, INTO, INT1: as an event whose frame saves the next instruction. A fault in it
     /// is a fault of the instruction.
-    pub(crate) fn deliver_software(&mut self, vector: u8) -> Step {
+    pub(crate) fn deliver_software(&mut self, vector: u8, origin: Origin) -> Step {
         if self.cpu.is_real_mode() {
             self.deliver_real(vector, self.cpu.rip)?;
         } else {
-            self.deliver_protected(vector, None, Origin::Software, Resume::Keep)?;
+            self.deliver_protected(vector, None, origin, Resume::Keep)?;
         }
         self.no_trap = true;
         Ok(())

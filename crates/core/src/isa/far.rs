@@ -8,6 +8,7 @@ use crate::arch::registers::SegReg;
 use crate::arch::rflags::{ARITH, VIF, VIP, VM};
 use crate::arch::vector;
 use crate::bus::Access;
+use crate::event::protected::Origin;
 use crate::fault::Fault;
 use crate::isa::far_protected;
 use crate::isa::operand::Operand::{Ap, Gv, Ib, Iw, Ma, Mp};
@@ -209,7 +210,7 @@ fn iret<W: Width>(m: &mut Machine<'_, '_>, _: &Op) -> Step {
 
 fn software_interrupt(m: &mut Machine<'_, '_>, vector: u8) -> Step {
     m.intercept(Intercepted::SoftwareInterrupt)?;
-    m.deliver_software(vector)
+    m.deliver_software(vector, Origin::Software)
 }
 
 fn int(m: &mut Machine<'_, '_>, op: &Op) -> Step {
@@ -224,9 +225,11 @@ fn into(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     if m.flags.of() { software_interrupt(m, vector::OF) } else { Ok(()) }
 }
 
-/// INT1 is #DB with DR6 as it was. Like every #DB it opens the debug registers to its handler.
+/// INT1 is #DB with DR6 as it was. Like every #DB it opens the debug registers to its handler,
+/// and the gate's DPL is not asked (SDM vol. 2A, "INT n").
 fn int1(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    software_interrupt(m, vector::DB)?;
+    m.intercept(Intercepted::SoftwareInterrupt)?;
+    m.deliver_software(vector::DB, Origin::External)?;
     m.enter_debug_handler();
     Ok(())
 }
