@@ -179,6 +179,8 @@ impl Draft {
                 let level = u8::try_from(level).ok().filter(|level| *level < 4);
                 let level = level.ok_or("`protected` takes a level from 0 to 3")?;
                 (case.protected, case.at.0) = (Some(level), code_of(level));
+                case.profiles =
+                    vec![&Profile::I80386, &Profile::I80486, &Profile::INTEL, &Profile::AMD];
             }
             "gdt" | "ldt" | "idt" | "stack" => case.set.push(table_line(keyword, rest)?),
             "at" => {

@@ -15,6 +15,8 @@ pub enum Assign {
     /// A selector, and what loading it leaves: in a `protected` case what its descriptor says,
     /// else the base that real mode gives it.
     Selector(Place, u16),
+    /// The visible part alone.
+    Visible(Place, u16),
     Base(Place, u64),
     Limit(Place, u32),
     Attributes(Place, u32),
@@ -154,6 +156,7 @@ fn assign(name: &str, value: u64) -> Option<Assign> {
         && let Some(reg) = Place::named(name)
     {
         return match part {
+            "sel" => u16::try_from(value).ok().map(|v| Assign::Visible(reg, v)),
             "base" => Some(Assign::Base(reg, value)),
             "limit" => u32::try_from(value).ok().map(|v| Assign::Limit(reg, v)),
             "attr" => u32::try_from(value).ok().map(|v| Assign::Attributes(reg, v)),
@@ -247,6 +250,7 @@ impl Assign {
                 };
                 *place.of(cpu) = loaded;
             }
+            Assign::Visible(place, selector) => place.of(cpu).selector = selector,
             Assign::Base(place, base) => place.of(cpu).base = base,
             Assign::Limit(place, limit) => place.of(cpu).limit = limit,
             Assign::Attributes(place, bits) => {
