@@ -459,6 +459,7 @@ fn compare_memory(bus: &CaseBus<'_>, setup: &Setup, case: &Case, lines: &mut Vec
     // The flags in a frame are as undefined as the flags.
     let flags_at = setup.flags_at;
     let mut shown = 0;
+    pages.retain(|page| !bus.holds(*page, setup.want_image.get(page)));
     pages.retain(|page| !case.pages.iter().any(|p| p.start == *page && p.kind == PageKind::Device));
     for at in pages.into_iter().flat_map(|page| page..page + PAGE_SIZE as u64) {
         let (mut is, mut wanted) = (bus.byte(at), get(&setup.want_image, at));

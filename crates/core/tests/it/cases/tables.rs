@@ -45,10 +45,10 @@ pub fn lay_out(image: &mut Image, handlers: u64) {
     entry(DATA16, "data16");
     entry(TSS_SELECTOR, &format!("busy32 base={TSS:X}"));
     entry(LDT_SELECTOR, &format!("ldt base={LDT:X}"));
+    let gate = descriptor(&format!("int32 to={:X}:{handlers:X}", code_of(0)));
+    let gate = gate.expect("a standard gate is well formed");
     for vector in 0..256 {
-        let gate = format!("int32 to={:X}:{:X}", code_of(0), handlers + vector);
-        let raw = descriptor(&gate).expect("a standard gate is well formed");
-        put(image, IDT + vector * 8, &raw.to_le_bytes());
+        put(image, IDT + vector * 8, &(gate + vector).to_le_bytes());
     }
     for level in 0..3u8 {
         let top = 0xE00 - 0x100 * u32::from(level);
