@@ -7,6 +7,7 @@
 //! caches, so that a case also meets what earlier ones left behind; a replay begins with its
 //! group.
 
+mod census;
 mod code;
 mod drive;
 mod memory;
@@ -16,6 +17,7 @@ mod world;
 
 use realmode::{CacheLine, Cpu, Emulator, Intercepted, Policy, Profile, SplitLock};
 
+pub use census::Census;
 use code::Code;
 use drive::{Bench, Outcome, Way};
 use memory::{Arena, DIRTY_PAGES, PAGES, RAM_PAGES};
@@ -61,6 +63,8 @@ pub struct Tally {
     pub blocks_retired: u64,
     /// Cases that ended because something is not implemented.
     pub unimplemented: u64,
+    /// What the instructions of the observed runs were.
+    pub census: Census,
 }
 
 impl Tally {
@@ -74,6 +78,7 @@ impl Tally {
         self.faults += other.faults;
         self.blocks_retired += other.blocks_retired;
         self.unimplemented += other.unimplemented;
+        self.census.add(&other.census);
     }
 }
 
@@ -120,6 +125,7 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
         uncached: Emulator::new(profile, &mut []),
         cached: Emulator::new(profile, &mut cache),
         spare: Emulator::new(profile, &mut spare_cache),
+        census: Census::default(),
         is_loud: false,
     };
     let policy = policy(&mut random);
@@ -149,6 +155,7 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     for emulator in [&bench.cached, &bench.spare] {
         tally.blocks_retired += emulator.counters().blocks_retired;
     }
+    tally.census = bench.census;
     tally.faults = bench.uncached.counters().faults;
     (tally, failures)
 }
