@@ -12,7 +12,9 @@ mod code;
 mod drive;
 mod memory;
 mod prng;
+mod protected;
 mod state;
+mod tables;
 mod world;
 
 use realmode::{CacheLine, Cpu, Emulator, Intercepted, Policy, Profile, SplitLock};
@@ -112,7 +114,8 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     let profile = Profile::ALL[random.below(Profile::ALL.len() as u64) as usize];
     let arena = Arena::new(random.pick(&[0, 0, 1, 8, 511]));
     for page in 0..PAGES {
-        let mut code = Code::new(random.next() as u16, false);
+        let bits = if page % 3 == 2 { 32 } else { 16 };
+        let mut code = Code::new(random.next() & 0xFFFF, bits, Some(0));
         code.fill(&mut random, 4096);
         arena.poke(page, 0, &code.bytes);
     }
