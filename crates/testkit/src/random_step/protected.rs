@@ -22,7 +22,7 @@ pub(crate) fn enter(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) -> Tabl
     if cpu.msr.efer & EFER_LMA != 0 {
         return tables;
     }
-    flags(random, cpu);
+    flags(random, profile, cpu);
     match random.below(8) {
         // As software that has just set PE: real-mode segments, of level 0 or 3.
         0 => {
@@ -55,11 +55,11 @@ pub(crate) fn enter(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) -> Tabl
 const REGISTERS: [Reg; 7] = [Reg::Rax, Reg::Rcx, Reg::Rdx, Reg::Rbx, Reg::Rbp, Reg::Rsi, Reg::Rdi];
 
 /// Few task switches and little virtual-8086 mode: neither is executed.
-fn flags(random: &mut Prng, cpu: &mut Cpu) {
+fn flags(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
     if !random.one_in(16) {
         cpu.rflags &= !NT;
     }
-    if random.one_in(48) {
+    if profile.generation >= Generation::I80386 && random.one_in(48) {
         cpu.rflags |= VM;
     }
     if random.one_in(2) {
