@@ -22,7 +22,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Boot(boot::Args),
+    Boot(Box<boot::Args>),
     Vectors(vectors::Args),
     RunImage(run_image::Args),
     Decode(decode::Args),

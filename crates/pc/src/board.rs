@@ -10,10 +10,11 @@ use crate::clock::{Clock, Time};
 use crate::console::Channel;
 use crate::disk::Disk;
 use crate::firmware_config::{FIRMWARE_CONFIG, FirmwareConfig};
+use crate::kernel::KERNEL_PORT;
 use crate::keyboard_controller::{KEYBOARD_COMMAND, KEYBOARD_DATA, KeyboardController};
 use crate::pic::{ELCR, PIC_1, PIC_2, Pics};
 use crate::pit::{PIT, Pit};
-use crate::power::DEBUG_EXIT;
+use crate::power::{DEBUG_EXIT, PM1_CONTROL};
 use crate::rtc::{CMOS, Rtc};
 use crate::serial::{COM1, COM1_LAST, Serial};
 use crate::system_port::{SYSTEM_PORT, SystemPort, SystemWrite};
@@ -26,9 +27,40 @@ const DEBUG_E9: u16 = 0xE9;
 /// QEMU's debug console, where SeaBIOS writes its log if it reads E9h there.
 const DEBUG_402: u16 = 0x402;
 const DEBUG_PRESENT: u8 = 0xE9;
+/// The address register of PCI. There is none, but firmware asks.
+pub(crate) const PCI_ADDRESS: u16 = 0xCF8;
 /// The reset control register of later chipsets.
 const RESET_CONTROL: u16 = 0xCF9;
 const RESET_CONTROL_NOW: u8 = 1 << 2;
+
+/// Which ports are spoken for: each range from its first to its last.
+const TAKEN: [(u16, u16); 20] = [
+    (PIC_1, PIC_1 + 1),
+    (PIT, PIT + 3),
+    (KEYBOARD_DATA, CHIPSET_PORT),
+    (KEYBOARD_COMMAND, KEYBOARD_COMMAND),
+    (CMOS, CMOS + 1),
+    (POST, POST),
+    (SYSTEM_PORT, SYSTEM_PORT),
+    (PIC_2, PIC_2 + 1),
+    (DEBUG_E9, DEBUG_E9),
+    (ATA, ATA_LAST),
+    (VGA, VGA_LAST),
+    (ATA_CONTROL, ATA_CONTROL),
+    (COM1, COM1_LAST),
+    (DEBUG_402, DEBUG_402),
+    (ELCR, ELCR + 1),
+    (KERNEL_PORT, KERNEL_PORT),
+    (FIRMWARE_CONFIG, FIRMWARE_CONFIG + 1),
+    (PM1_CONTROL, PM1_CONTROL + 1),
+    (PCI_ADDRESS, PCI_ADDRESS),
+    (RESET_CONTROL, RESET_CONTROL),
+];
+
+/// Does a device have this port?
+pub(crate) fn is_taken(port: u16) -> bool {
+    TAKEN.iter().any(|(first, last)| (*first..=*last).contains(&port))
+}
 
 const IRQ_TIMER: u8 = 0;
 const IRQ_KEYBOARD: u8 = 1;
@@ -65,6 +97,8 @@ pub(crate) struct Board<'m> {
     pub(crate) disk: Option<&'m mut dyn Disk>,
     /// The last code written to port 80h.
     pub(crate) post: u8,
+    /// The port that ends the run.
+    pub(crate) exit_port: u16,
     ata: Ata,
     pit: Pit,
     system_port: SystemPort,
@@ -87,6 +121,7 @@ impl<'m> Board<'m> {
             config: FirmwareConfig::new(ram),
             disk: None,
             post: 0,
+            exit_port: DEBUG_EXIT,
             ata: Ata::RESET,
             pit: Pit::RESET,
             system_port: SystemPort::RESET,
@@ -230,7 +265,7 @@ impl<'m> Board<'m> {
                 return self.effect(Some(ask));
             }
             DEBUG_E9 | DEBUG_402 => return Effect::Print(Channel::Debug, value),
-            DEBUG_EXIT => return Effect::Exit(value),
+            port if port == self.exit_port => return Effect::Exit(value),
             VGA..=VGA_LAST => self.vga.write(port, value),
             COM1..=COM1_LAST => {
                 if let Some(byte) = self.serial.write(port - COM1, value) {

@@ -5,11 +5,11 @@ use core::ops::ControlFlow;
 use realmode::{Access, Bus, Control, CpuidResult, Phys, Prepared, Profile, Reply};
 
 use crate::ata::ATA;
-use crate::board::Effect;
+use crate::board::{Effect, PCI_ADDRESS};
 use crate::console::Console;
 use crate::kernel::KERNEL_PORT;
 use crate::pc::Pc;
-use crate::power::{DEBUG_EXIT, Ending, PM1_CONTROL, is_power_off};
+use crate::power::{Ending, PM1_CONTROL, is_power_off};
 
 /// CPUID.1:EDX: what software would use if it were there. This machine has neither.
 const CPUID_APIC: u32 = 1 << 9;
@@ -84,7 +84,9 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
     fn port_out(&mut self, port: u16, size: u8, data: u64, control: &mut Control) -> Reply {
         self.arrive(control);
         match (port, size) {
-            (DEBUG_EXIT, _) => self.end(Ending::Exit(data as u32), control),
+            (port, _) if port == self.board.exit_port => {
+                self.end(Ending::Exit(data as u32), control);
+            }
             (KERNEL_PORT, _) if self.kernel.is_some() => {
                 self.wants_kernel = true;
                 control.stop();
@@ -93,7 +95,7 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
                 self.end(Ending::PowerOff, control);
             }
             // The address register of PCI, which is a double word, covers the reset register.
-            (0xCF8, 4) => {}
+            (PCI_ADDRESS, 4) => {}
             _ => {
                 let bytes = data.to_le_bytes();
                 let bytes = &bytes[..usize::from(size.min(4))];

@@ -71,6 +71,23 @@ fn port_501_ends_the_run_with_the_value_written() {
 }
 
 #[test]
+fn the_exit_port_can_be_another_that_no_device_has() {
+    let ram = ram();
+    let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
+    assert_eq!(pc.set_exit_port(0xF4), Ok(()));
+    output(&mut pc, 0x501, 1, 2);
+    assert_eq!((pc.ending(), pc.exit_port()), (None, 0xF4));
+    output(&mut pc, 0xF4, 1, 2);
+    assert_eq!(pc.ending(), Some(Ending::Exit(2)));
+    for port in [0x20, 0x60, 0x61, 0x1F7, 0x3FF, 0x508, 0x511, 0x604, 0xCF8, 0xCF9] {
+        assert_eq!(pc.set_exit_port(port), Err(crate::Error::PortTaken { port }));
+    }
+    for port in (0..=0xFFFF).filter(|port| pc.set_exit_port(*port).is_ok()).collect::<Vec<_>>() {
+        assert_eq!(input(&mut pc, port, 1), 0xFF, "{port:04X}h answers, and so it is a device's");
+    }
+}
+
+#[test]
 fn port_604_powers_off_on_a_word_of_2000h_only() {
     let ram = ram();
     let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");

@@ -84,6 +84,12 @@ pub enum Error {
     /// A firmware configuration file that has no room in the directory.
     #[error("a firmware file needs a name of 1 to 55 bytes, and there can be 32 files")]
     FileRefused,
+    /// An exit port that is a device's.
+    #[error("port {port:X}h belongs to a device of this PC; 501h and F4h do not")]
+    PortTaken {
+        /// The port.
+        port: u16,
+    },
     /// A kernel that is not one.
     #[error("not a kernel: no `HdrS` at 202h; a bzImage is needed")]
     KernelNoHeader,

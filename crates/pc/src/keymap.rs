@@ -64,6 +64,16 @@ const KEYS: [(u8, u8, u8); 48] = [
     (b' ', b' ', 0x29),
 ];
 
+/// Is there a key for this character, so that [`Pc::type_text`](crate::Pc::type_text) can type it?
+///
+/// ```
+/// use realmode_pc::has_key;
+/// assert!(has_key('A') && has_key('\n') && has_key('↑') && !has_key('é'));
+/// ```
+pub fn has_key(character: char) -> bool {
+    key_of(character).is_some()
+}
+
 /// A character as a byte: ASCII, or one of the arrows, which follow it.
 pub(crate) fn key_of(character: char) -> Option<u8> {
     let key = match character {

@@ -18,7 +18,7 @@
 //! | ports 1F0h-1F7h, 3F6h | an ATA disk, if there is one: IRQ 14 |
 //! | ports 3B0h-3DFh | VGA registers |
 //! | ports 3F8h-3FFh | COM1, a 16550: IRQ 4 |
-//! | port 501h | a write of v ends the run with process status `(v << 1) \| 1` |
+//! | port 501h, or another | a write of v ends the run with process status `(v << 1) \| 1` |
 //! | port 508h | starts the kernel, if one waits |
 //! | ports 510h, 511h | firmware configuration: files for the BIOS |
 //! | port 604h | a write of 2000h powers off |
@@ -69,6 +69,7 @@ pub use clock::{Clock, NS_PER_INSTRUCTION};
 pub use console::{Channel, Console};
 pub use disk::{Disk, DiskError, SECTOR};
 pub use error::Error;
+pub use keymap::has_key;
 pub use memory::MAX_RAM;
 pub use pc::Pc;
 pub use power::Ending;

@@ -4,7 +4,7 @@ use core::sync::atomic::AtomicU8;
 
 use realmode::Phys;
 
-use crate::board::Board;
+use crate::board::{self, Board};
 use crate::clock::Clock;
 use crate::console::Console;
 use crate::disk::Disk;
@@ -133,6 +133,23 @@ impl<'m, C: Console> Pc<'m, C> {
     /// Sets a byte of CMOS memory, such as the boot order in 38h and 3Dh.
     pub fn set_cmos(&mut self, index: u8, value: u8) {
         self.board.rtc.set_byte(index, value);
+    }
+
+    /// Sets the port that ends the run, which is 501h at first.
+    ///
+    /// # Errors
+    /// A device has that port.
+    pub fn set_exit_port(&mut self, port: u16) -> Result<(), Error> {
+        if board::is_taken(port) {
+            return Err(Error::PortTaken { port });
+        }
+        self.board.exit_port = port;
+        Ok(())
+    }
+
+    /// The port that ends the run.
+    pub fn exit_port(&self) -> u16 {
+        self.board.exit_port
     }
 
     /// Sets where time comes from.

@@ -1,6 +1,6 @@
 //! How a guest ends the run: the debug-exit port, the power-off port, a reset.
 
-/// isa-debug-exit, as test kernels for QEMU expect it.
+/// isa-debug-exit, as test kernels for QEMU expect it, unless the owner chose another port.
 pub(crate) const DEBUG_EXIT: u16 = 0x501;
 
 /// The ACPI PM1a control register, where test kernels for QEMU's PC expect it.
@@ -9,17 +9,17 @@ pub(crate) const PM1_CONTROL: u16 = 0x604;
 /// The guest ended the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// It wrote this value to port 501h.
+    /// It wrote this value to the exit port, 501h if no other was set.
     Exit(u32),
     /// It powered off through port 604h: the clean ending.
     PowerOff,
-    /// It asked for a reset through port 92h.
+    /// It asked for a reset.
     Reset,
 }
 
 impl Ending {
     /// The status a process that stands for the machine ends with: `(v << 1) | 1` after a
-    /// write of v to port 501h (so never 0), 0 after a power-off; a reset has none.
+    /// write of v to the exit port (so never 0), 0 after a power-off; a reset has none.
     ///
     /// ```
     /// use realmode_pc::Ending;

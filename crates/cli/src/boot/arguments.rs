@@ -1,6 +1,9 @@
 //! The arguments of `boot` that are more than a word or a number.
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use realmode_pc::has_key;
 
 /// `FILE@SEG:OFF`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,24 @@ pub(super) enum ScreenTo {
     Text,
     /// Drawn to a file.
     Png(PathBuf),
+}
+
+/// What COM1 is connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SerialTo {
+    /// stdin and stdout.
+    Stdio,
+    /// A file takes its output.
+    File(PathBuf),
+}
+
+/// `TEXT@TRIGGER`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Typing {
+    pub(super) text: String,
+    /// COM1 receives it, and not the keyboard.
+    pub(super) is_serial: bool,
+    pub(super) trigger: String,
 }
 
 /// Parses `FILE@SEG:OFF`; the last `@` counts, so that a file's name may hold others.
@@ -42,6 +63,77 @@ fn word(text: &str) -> Result<u16, String> {
         .ok()
         .filter(|_| is_hex)
         .ok_or_else(|| format!("`{text}` is not a number from 0 to FFFF in hexadecimal"))
+}
+
+/// Parses the number of a port.
+pub(super) fn port(text: &str) -> Result<u16, String> {
+    word(text.strip_suffix(['h', 'H']).unwrap_or(text))
+}
+
+/// Parses `stdio` or a file's name.
+pub(super) fn serial(text: &str) -> Result<SerialTo, String> {
+    match text {
+        "" => Err("expected stdio or a file's name".to_owned()),
+        "stdio" => Ok(SerialTo::Stdio),
+        file => Ok(SerialTo::File(file.into())),
+    }
+}
+
+/// Parses `TEXT@TRIGGER`; the last `@` counts, so that the text may hold others.
+pub(super) fn typing(argument: &str) -> Result<Typing, String> {
+    let (text, trigger) = argument
+        .rsplit_once('@')
+        .ok_or("what to wait for is missing: append @TRIGGER, for example @login:")?;
+    let (is_serial, text) = match text.strip_prefix("com1:") {
+        Some(text) => (true, text),
+        None => (false, text),
+    };
+    let (text, trigger) = (unescaped(text)?, unescaped(trigger)?);
+    if trigger.is_empty() {
+        return Err("what to wait for is missing after the @".to_owned());
+    }
+    if text.is_empty() {
+        return Err("what to type is missing before the @".to_owned());
+    }
+    match text.chars().find(|character| !is_serial && !has_key(*character)) {
+        Some(other) => Err(format!("`{other}` has no key on a US keyboard; com1:TEXT has all")),
+        None => Ok(Typing { text, is_serial, trigger }),
+    }
+}
+
+fn unescaped(text: &str) -> Result<String, String> {
+    let mut plain = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        plain.push(match character {
+            '\\' => match characters.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some('e') => '\x1B',
+                Some('\\') => '\\',
+                Some(other) => return Err(format!("`\\{other}` is none of \\n \\r \\t \\e \\\\")),
+                None => return Err("a single \\ at the end; a backslash is \\\\".to_owned()),
+            },
+            plain => plain,
+        });
+    }
+    Ok(plain)
+}
+
+/// Parses a date in UTC, or `now`, to seconds since 1970.
+pub(super) fn date(text: &str) -> Result<i64, String> {
+    let time = match text {
+        "now" => Ok(SystemTime::now()),
+        day if day.len() == "2026-01-31".len() => {
+            humantime::parse_rfc3339_weak(&format!("{day} 00:00:00"))
+        }
+        time => humantime::parse_rfc3339_weak(time),
+    };
+    time.ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_secs()).ok())
+        .ok_or_else(|| "not a date from 1970 on; an example is 2026-01-31 12:00:00".to_owned())
 }
 
 /// Parses a size of RAM in MiB.
@@ -110,5 +202,33 @@ mod tests {
         assert_eq!(screen("none"), Ok(ScreenTo::None));
         assert_eq!(screen("png:a.png"), Ok(ScreenTo::Png("a.png".into())));
         assert!(screen("png:").is_err() && screen("jpg:a").is_err());
+    }
+
+    #[test]
+    fn a_text_to_type_has_escapes_and_a_trigger() {
+        let parsed = typing(r"a@b\n\e\t\\@grub>").expect("well formed");
+        let text = "a@b\n\x1B\t\\".to_owned();
+        assert_eq!(parsed, Typing { text, is_serial: false, trigger: "grub>".to_owned() });
+        let parsed = typing("com1:é@x").expect("well formed");
+        assert_eq!((parsed.text.as_str(), parsed.is_serial), ("é", true));
+        for bad in ["abc", "abc@", "@abc", "com1:@x", r"\q@x", r"a\@x", "é@x"] {
+            assert!(typing(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_seconds_since_1970() {
+        assert_eq!(date("2026-01-01 00:00:00"), Ok(1_767_225_600));
+        assert_eq!(date("2026-01-01"), date("2026-01-01T00:00:00Z"));
+        assert!(date("now").is_ok_and(|now| now > 1_767_225_600));
+        for bad in ["", "yesterday", "2026-13-01", "1969-12-31"] {
+            assert!(date(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_hexadecimal() {
+        assert_eq!([port("501"), port("F4h"), port("0xf4")], [Ok(0x501), Ok(0xF4), Ok(0xF4)]);
+        assert!(port("").is_err() && port("10000").is_err() && port("-1").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! The guest's output on its way to the user, watched for the text that `--until` names.
+//! The guest's output on its way to the user, watched for the text that is awaited.
 
 use std::ops::ControlFlow;
 
@@ -7,14 +7,15 @@ use realmode_pc::{Channel, Console};
 /// What is kept of each channel for `--json`; more is dropped, and said to be.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Collects output between two slices of a run.
+/// Collects output between two turns of a run.
 pub(super) struct Output {
-    /// Not yet shown.
-    fresh: Vec<u8>,
     serial: Stream,
     debug: Stream,
-    keeps: bool,
-    until: Option<Vec<u8>>,
+    keep: Keep,
+    /// Output that is not yet shown, by the channel.
+    fresh: Vec<(Channel, u8)>,
+    /// Empty if nothing is awaited.
+    awaited: Vec<u8>,
     seen: Option<Channel>,
 }
 
@@ -37,25 +38,33 @@ pub(super) enum Keep {
 }
 
 impl Output {
-    pub(super) fn new(keep: Keep, until: Option<&str>) -> Output {
+    pub(super) fn new(keep: Keep) -> Output {
         Output {
-            fresh: Vec::new(),
             serial: Stream::default(),
             debug: Stream::default(),
-            keeps: keep == Keep::All,
-            until: until.map(|text| text.as_bytes().to_vec()),
+            keep,
+            fresh: Vec::new(),
+            awaited: Vec::new(),
             seen: None,
         }
     }
 
-    /// What came since the last call, unless it is kept.
-    pub(super) fn take_fresh(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.fresh)
+    /// Breaks the run where this text next ends on a channel. What has come does not count.
+    pub(super) fn await_text(&mut self, text: &str) {
+        self.awaited = text.as_bytes().to_vec();
+        self.seen = None;
+        self.serial.tail.clear();
+        self.debug.tail.clear();
     }
 
     /// The channel that the text awaited appeared on.
     pub(super) fn seen(&self) -> Option<Channel> {
         self.seen
+    }
+
+    /// What came since the last call.
+    pub(super) fn take_fresh(&mut self) -> Vec<(Channel, u8)> {
+        std::mem::take(&mut self.fresh)
     }
 
     /// All that was kept of a channel, and how many bytes more there were.
@@ -70,22 +79,19 @@ impl Output {
 
 impl Console for Output {
     fn byte(&mut self, channel: Channel, byte: u8) -> ControlFlow<()> {
+        self.fresh.push((channel, byte));
         let stream = match channel {
             Channel::Serial => &mut self.serial,
             Channel::Debug => &mut self.debug,
         };
-        if self.keeps {
+        if self.keep == Keep::All {
             stream.keep(byte);
-        } else {
-            self.fresh.push(byte);
         }
-        match &self.until {
-            Some(text) if stream.completes(text, byte) => {
-                self.seen.get_or_insert(channel);
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
+        if self.seen.is_none() && stream.completes(&self.awaited, byte) {
+            self.seen = Some(channel);
+            return ControlFlow::Break(());
         }
+        ControlFlow::Continue(())
     }
 }
 
@@ -100,6 +106,9 @@ impl Stream {
 
     /// Is `byte` the last of `text`?
     fn completes(&mut self, text: &[u8], byte: u8) -> bool {
+        if text.is_empty() {
+            return false;
+        }
         if self.tail.len() >= text.len() {
             self.tail.remove(0);
         }
@@ -118,21 +127,35 @@ mod tests {
 
     #[test]
     fn the_run_breaks_at_the_last_byte_of_the_text_awaited() {
-        let mut output = Output::new(Keep::Nothing, Some("aab"));
+        let mut output = Output::new(Keep::Nothing);
+        output.await_text("aab");
         assert_eq!(send(&mut output, Channel::Serial, "xaaabyy"), 4);
         assert_eq!(output.seen(), Some(Channel::Serial));
-        assert_eq!(output.take_fresh(), b"xaaab");
-        assert_eq!(output.take_fresh(), b"");
+        let fresh = output.take_fresh();
+        assert!(fresh.iter().all(|(channel, _)| *channel == Channel::Serial));
+        assert_eq!(fresh.iter().map(|(_, byte)| *byte).collect::<Vec<_>>(), b"xaaab");
+        assert_eq!(output.take_fresh(), []);
     }
 
     #[test]
     fn a_text_split_over_two_channels_is_not_the_text() {
-        let mut output = Output::new(Keep::All, Some("ab"));
+        let mut output = Output::new(Keep::All);
+        output.await_text("ab");
         assert_eq!(send(&mut output, Channel::Serial, "a"), 1);
         assert_eq!(send(&mut output, Channel::Debug, "b"), 1);
         assert_eq!(output.seen(), None);
         assert_eq!(send(&mut output, Channel::Serial, "b"), 0);
         assert_eq!(output.kept(Channel::Serial), (b"ab".as_slice(), 0));
         assert_eq!(output.kept(Channel::Debug), (b"b".as_slice(), 0));
+    }
+
+    #[test]
+    fn what_came_before_a_text_was_awaited_is_no_part_of_it() {
+        let mut output = Output::new(Keep::Nothing);
+        output.await_text("a");
+        assert_eq!(send(&mut output, Channel::Debug, "a"), 0);
+        output.await_text("ab");
+        assert_eq!(send(&mut output, Channel::Debug, "bab"), 2);
+        assert_eq!(output.seen(), Some(Channel::Debug));
     }
 }

@@ -24,6 +24,16 @@ pub(super) fn read(path: &Path, most: u64, what_holds: &str) -> Result<Vec<u8>, 
     }
 }
 
+/// Refuses a file to be written that is the same as one of `others`.
+pub(super) fn require_another(path: &Path, others: &[&Path]) -> Result<(), String> {
+    // An error means that one of the two does not exist, so they are not the same.
+    let same = |other: &&&Path| same_file::is_same_file(path, other).unwrap_or(false);
+    others.iter().find(same).map_or(Ok(()), |other| {
+        let (shown, other) = (path.display(), other.display());
+        Err(format!("cannot write {shown}: it is the same file as {other}"))
+    })
+}
+
 /// A file that will be written; open from before the run on, changed only by `replace`.
 pub(super) struct OutputFile {
     file: File,
@@ -38,15 +48,7 @@ impl OutputFile {
         if path.is_dir() {
             return Err(format!("cannot write {shown}: it is a directory"));
         }
-        for other in others {
-            // An error means that one of the two does not exist, so they are not the same.
-            if same_file::is_same_file(path, other).unwrap_or(false) {
-                return Err(format!(
-                    "cannot write {shown}: it is the same file as {}",
-                    other.display()
-                ));
-            }
-        }
+        require_another(path, others)?;
         let file = OpenOptions::new()
             .write(true)
             .create(true)
@@ -54,6 +56,11 @@ impl OutputFile {
             .open(path)
             .map_err(|error| format!("cannot write {shown}: {error}"))?;
         Ok(OutputFile { file, path: path.to_owned() })
+    }
+
+    /// The file, to go on writing.
+    pub(super) fn file(&self) -> &File {
+        &self.file
     }
 
     /// Where it is.

@@ -3,7 +3,7 @@
 use realmode::{Stop, Unimplemented, UnimplementedReason};
 use realmode_pc::{Channel, Ending};
 
-/// The exit codes that are not the guest's own. Those of port 501h are odd.
+/// The exit codes that are not the guest's own. Those are odd.
 const IDLE: u8 = 4;
 const LIMIT: u8 = 6;
 const NOWHERE: u8 = 8;
@@ -12,8 +12,12 @@ const NOT_SEEN: u8 = 10;
 /// Why the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The guest ended it.
-    Ended(Ending),
+    /// The guest wrote this value to the exit port.
+    Exit { port: u16, value: u32 },
+    /// The guest powered off.
+    PowerOff,
+    /// The guest asked for a reset, and there is no BIOS to start again.
+    Reset,
     /// `--until`'s text came out of a port.
     SeenOn(Channel),
     /// `--until`'s text is on the screen.
@@ -34,17 +38,29 @@ pub(super) enum Outcome {
     EmptyMemory,
     /// The emulator does not execute what comes next.
     Unimplemented(Unimplemented),
+    /// Nobody reads the output any more.
+    OutputClosed,
     /// A stop this machine does not expect.
     Other(Stop),
 }
 
 impl Outcome {
+    /// How the guest ended it, `port` being the exit port.
+    pub(super) fn of_ending(ending: Ending, port: u16) -> Outcome {
+        match ending {
+            Ending::Exit(value) => Outcome::Exit { port, value },
+            Ending::PowerOff => Outcome::PowerOff,
+            Ending::Reset => Outcome::Reset,
+        }
+    }
+
     /// The process's exit code; `awaited` is whether `--until` was given.
     pub(super) fn exit_code(self, awaited: bool) -> u8 {
         match self {
-            Outcome::SeenOn(_) | Outcome::SeenOnScreen => 0,
-            Outcome::Ended(Ending::PowerOff) if awaited => NOT_SEEN,
-            Outcome::Ended(ending) => ending.process_status().unwrap_or(NOWHERE),
+            Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::OutputClosed => 0,
+            Outcome::PowerOff if awaited => NOT_SEEN,
+            Outcome::PowerOff => 0,
+            Outcome::Exit { value, .. } => Ending::Exit(value).process_status().unwrap_or(NOWHERE),
             Outcome::Idle => IDLE,
             Outcome::Limit(_) => LIMIT,
             _ => NOWHERE,
@@ -54,9 +70,9 @@ impl Outcome {
     /// Its name in `--json`.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Outcome::Ended(Ending::Exit(_)) => "exit",
-            Outcome::Ended(Ending::PowerOff) => "power-off",
-            Outcome::Ended(Ending::Reset) => "reset",
+            Outcome::Exit { .. } => "exit",
+            Outcome::PowerOff => "power-off",
+            Outcome::Reset => "reset",
             Outcome::SeenOn(_) | Outcome::SeenOnScreen => "text-seen",
             Outcome::Limit(_) => "limit",
             Outcome::Idle => "idle",
@@ -66,15 +82,16 @@ impl Outcome {
             Outcome::FaultLoop => "fault-loop",
             Outcome::EmptyMemory => "empty-memory",
             Outcome::Unimplemented(_) => "unimplemented",
+            Outcome::OutputClosed => "output-closed",
             Outcome::Other(_) => "stopped",
         }
     }
 
-    /// What happened, and that the text of `--until` is missing if the guest ended without it.
-    pub(super) fn message(self, until: Option<&str>) -> String {
-        match (self, until) {
-            (Outcome::Ended(_), Some(text)) => format!("{self}, but `{text}` had not appeared"),
-            _ => self.to_string(),
+    /// What happened, and which text did not appear that `--type` or `--until` waited for.
+    pub(super) fn message(self, awaited: Option<&str>) -> String {
+        match (self, awaited) {
+            (Outcome::SeenOn(_) | Outcome::SeenOnScreen, _) | (_, None) => self.to_string(),
+            (_, Some(text)) => format!("{self}, but `{text}` had not appeared"),
         }
     }
 
@@ -82,9 +99,11 @@ impl Outcome {
     pub(super) fn is_nowhere(self) -> bool {
         !matches!(
             self,
-            Outcome::Ended(Ending::Exit(_) | Ending::PowerOff)
+            Outcome::Exit { .. }
+                | Outcome::PowerOff
                 | Outcome::SeenOn(_)
                 | Outcome::SeenOnScreen
+                | Outcome::OutputClosed
         )
     }
 }
@@ -92,13 +111,11 @@ impl Outcome {
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Outcome::Ended(Ending::Exit(value)) => {
-                write!(f, "the guest ended the run through port 501h with value {value:#x}")
+            Outcome::Exit { port, value } => {
+                write!(f, "the guest ended the run through port {port:X}h with value {value:#x}")
             }
-            Outcome::Ended(Ending::PowerOff) => f.write_str("the guest powered off"),
-            Outcome::Ended(Ending::Reset) => {
-                f.write_str("reset: the guest asked for a reset through port 92h")
-            }
+            Outcome::PowerOff => f.write_str("the guest powered off"),
+            Outcome::Reset => f.write_str("reset: the guest asked for one, and there is no BIOS"),
             Outcome::SeenOn(Channel::Serial) => f.write_str("the text appeared on COM1"),
             Outcome::SeenOn(Channel::Debug) => f.write_str("the text appeared on the debug port"),
             Outcome::SeenOnScreen => f.write_str("the text appeared on the screen"),
@@ -120,6 +137,7 @@ impl std::fmt::Display for Outcome {
                 f.write_str("lost: the guest executes memory that holds nothing but zeros")
             }
             Outcome::Unimplemented(what) => unimplemented(what, f),
+            Outcome::OutputClosed => f.write_str("nobody reads the output any more"),
             Outcome::Other(stop) => write!(f, "stopped: {stop:?}"),
         }
     }
@@ -140,7 +158,7 @@ fn missing_handler(vector: u8, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Res
             return write!(
                 f,
                 "no handler: the guest called INT {vector:02X}h, which it has not set, and \
-                 there is no BIOS"
+                 there is no BIOS (see --bios)"
             );
         }
     };
@@ -163,13 +181,14 @@ mod tests {
     #[test]
     fn exit_codes_tell_success_idle_limit_and_nowhere_apart() {
         for (outcome, awaited, code) in [
-            (Outcome::Ended(Ending::PowerOff), false, 0),
-            (Outcome::Ended(Ending::PowerOff), true, 10),
-            (Outcome::Ended(Ending::Exit(0)), false, 1),
-            (Outcome::Ended(Ending::Exit(3)), true, 7),
-            (Outcome::Ended(Ending::Reset), false, 8),
+            (Outcome::PowerOff, false, 0),
+            (Outcome::PowerOff, true, 10),
+            (Outcome::of_ending(Ending::Exit(0), 0x501), false, 1),
+            (Outcome::of_ending(Ending::Exit(3), 0xF4), true, 7),
+            (Outcome::Reset, false, 8),
             (Outcome::SeenOn(Channel::Debug), true, 0),
             (Outcome::SeenOnScreen, true, 0),
+            (Outcome::OutputClosed, true, 0),
             (Outcome::Idle, false, 4),
             (Outcome::Idle, true, 4),
             (Outcome::Limit(1), false, 6),

@@ -1,7 +1,8 @@
 //! Where the processor is, in the words a report uses.
 
 use realmode::{CodeSize, Cpu, Phys, Profile, SegReg, Segmentation, decode_one};
-use realmode_pc::{Console, Pc};
+
+use super::machine::Machine;
 
 const CR0_PG: u64 = 1 << 31;
 const HLT: u8 = 0xF4;
@@ -20,30 +21,33 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Where `cpu` is now.
-    pub(super) fn of<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>) -> Place {
-        let cs = cpu.segment(SegReg::Cs);
-        Place::at(cpu, pc, cs.selector, cs.base, cpu.rip)
+    /// Where the processor is now.
+    pub(super) fn of(machine: &Machine<'_>) -> Place {
+        let cs = machine.cpu.segment(SegReg::Cs);
+        Place::at(machine, cs.selector, cs.base, machine.cpu.rip)
     }
 
-    /// Where `cpu` is now, with the bytes that the emulator has fetched there.
-    pub(super) fn of_bytes(cpu: &Cpu, bytes: &[u8]) -> Place {
-        let text = disassemble(cpu, cpu.rip, bytes).map(|(_, text)| text);
+    /// Where the processor is now, with the bytes that the emulator has fetched there.
+    pub(super) fn of_bytes(machine: &Machine<'_>, bytes: &[u8]) -> Place {
+        let cpu = &machine.cpu;
+        let profile = machine.emulator.profile();
+        let text = disassemble(profile, cpu, cpu.rip, bytes).map(|(_, text)| text);
         let cs = cpu.segment(SegReg::Cs).selector;
         Place { cs, ip: cpu.rip, mode: mode(cpu), bytes: bytes.to_vec(), text }
     }
 
-    /// The HLT that `cpu` has just executed.
-    pub(super) fn of_halt<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>) -> Place {
-        let here = Place::of(cpu, pc);
-        let cs = cpu.segment(SegReg::Cs);
-        let before = Place::at(cpu, pc, cs.selector, cs.base, cpu.rip.wrapping_sub(1));
+    /// The HLT that the processor has just executed.
+    pub(super) fn of_halt(machine: &Machine<'_>) -> Place {
+        let here = Place::of(machine);
+        let cs = machine.cpu.segment(SegReg::Cs);
+        let before = Place::at(machine, cs.selector, cs.base, machine.cpu.rip.wrapping_sub(1));
         if before.bytes.first() == Some(&HLT) { before } else { here }
     }
 
-    /// Who called the interrupt handler that `cpu` has just entered in real mode: the INT
+    /// Who called the interrupt handler that the processor has just entered in real mode: the INT
     /// instruction, or the instruction that raised the exception.
-    pub(super) fn of_caller<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, vector: u8) -> Place {
+    pub(super) fn of_caller(machine: &Machine<'_>, vector: u8) -> Place {
+        let Machine { cpu, pc, .. } = machine;
         let ss = cpu.segment(SegReg::Ss);
         let sp = cpu.gpr[realmode::Reg::Rsp] as u16;
         let word = |offset: u16| {
@@ -55,13 +59,14 @@ impl Place {
         let before = ip.wrapping_sub(2);
         let code = [0, 1].map(|i| pc.byte(Phys(base + u64::from(before) + i)));
         let ip = if code == [0xCD, vector] { before } else { ip };
-        Place::at(cpu, pc, cs, base, u64::from(ip))
+        Place::at(machine, cs, base, u64::from(ip))
     }
 
-    fn at<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, cs: u16, base: u64, ip: u64) -> Place {
-        let mode = mode(cpu);
-        let bytes = bytes_at(cpu, pc, base.wrapping_add(ip));
-        let (bytes, text) = match disassemble(cpu, ip, &bytes) {
+    fn at(machine: &Machine<'_>, cs: u16, base: u64, ip: u64) -> Place {
+        let mode = mode(&machine.cpu);
+        let bytes = bytes_at(machine, base.wrapping_add(ip));
+        let profile = machine.emulator.profile();
+        let (bytes, text) = match disassemble(profile, &machine.cpu, ip, &bytes) {
             Some((len, text)) => (bytes[..len.min(bytes.len())].to_vec(), Some(text)),
             None => (bytes, None),
         };
@@ -86,7 +91,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 
 /// The bytes at a linear address, up to where memory ends. With paging on, the address is not
 /// where they lie.
-fn bytes_at<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, linear: u64) -> Vec<u8> {
+fn bytes_at(machine: &Machine<'_>, linear: u64) -> Vec<u8> {
+    let Machine { cpu, pc, .. } = machine;
     if cpu.cr0 & CR0_PG != 0 {
         return Vec::new();
     }
@@ -97,7 +103,8 @@ fn bytes_at<C: Console>(cpu: &Cpu, pc: &Pc<'_, C>, linear: u64) -> Vec<u8> {
         .collect()
 }
 
-fn masked(cpu: &Cpu, linear: u64) -> u64 {
+/// Where a linear address lies with the A20 gate as it is, without paging.
+pub(super) fn masked(cpu: &Cpu, linear: u64) -> u64 {
     let address = linear & 0xFFFF_FFFF;
     if cpu.a20 { address } else { address & !(1 << 20) }
 }
@@ -120,7 +127,12 @@ fn mode(cpu: &Cpu) -> &'static str {
 }
 
 /// The length and the text of the instruction that `bytes`, which lie at `ip`, start with.
-pub(super) fn disassemble(cpu: &Cpu, ip: u64, bytes: &[u8]) -> Option<(usize, String)> {
+pub(super) fn disassemble(
+    profile: &Profile,
+    cpu: &Cpu,
+    ip: u64,
+    bytes: &[u8],
+) -> Option<(usize, String)> {
     let size = match (cpu.is_64_bit_code(), cpu.segment(SegReg::Cs).attributes.is_big()) {
         (true, _) => CodeSize::Bits64,
         (false, true) => CodeSize::Bits32,
@@ -128,7 +140,7 @@ pub(super) fn disassemble(cpu: &Cpu, ip: u64, bytes: &[u8]) -> Option<(usize, St
     };
     let segmentation =
         if cpu.is_real_segmentation() { Segmentation::Real } else { Segmentation::Protected };
-    let instruction = decode_one(bytes, size, &Profile::INTEL, segmentation).ok()?;
+    let instruction = decode_one(bytes, size, profile, segmentation).ok()?;
     Some((instruction.len(), instruction.at(ip).to_string()))
 }
 

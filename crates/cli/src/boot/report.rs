@@ -1,9 +1,9 @@
 //! What is said about a run that is over: on the terminal, or as one JSON object.
 
-use realmode_pc::{Channel, Ending, Pc};
+use realmode_pc::Channel;
 use serde_json::{Map, Value, json};
 
-use super::console::Output;
+use super::machine::Machine;
 use super::outcome::Outcome;
 use super::picture;
 use super::place::Place;
@@ -11,14 +11,14 @@ use super::session::Finished;
 
 /// Where a report points: at the caller of a handler that is not there, at the HLT, else where
 /// the run stopped.
-pub(super) fn place(finished: &Finished, pc: &Pc<'_, Output>) -> Place {
+pub(super) fn place(finished: &Finished, machine: &Machine<'_>) -> Place {
     match finished.outcome {
-        Outcome::MissingHandler(vector) => Place::of_caller(&finished.cpu, pc, vector),
+        Outcome::MissingHandler(vector) => Place::of_caller(machine, vector),
         Outcome::Unimplemented(what) => {
-            Place::of_bytes(&finished.cpu, &what.bytes[..usize::from(what.len.min(15))])
+            Place::of_bytes(machine, &what.bytes[..usize::from(what.len.min(15))])
         }
-        Outcome::Idle => Place::of_halt(&finished.cpu, pc),
-        _ => Place::of(&finished.cpu, pc),
+        Outcome::Idle => Place::of_halt(machine),
+        _ => Place::of(machine),
     }
 }
 
@@ -40,6 +40,9 @@ pub(super) fn stats(finished: &Finished) -> String {
         ("instructions".to_owned(), grouped(finished.instructions)),
         ("seconds".to_owned(), format!("{:.3}", finished.elapsed.as_secs_f64())),
         ("MIPS".to_owned(), format!("{:.1}", mips(finished))),
+        ("seconds of the guest's".to_owned(), format!("{:.3}", finished.guest_seconds)),
+        ("resets".to_owned(), grouped(finished.resets)),
+        ("disk errors".to_owned(), grouped(finished.disk_errors)),
     ];
     for (name, value) in &finished.counters {
         lines.push((name.replace('_', " "), grouped(*value)));
@@ -52,15 +55,16 @@ pub(super) fn json(
     finished: &Finished,
     place: &Place,
     exit_code: u8,
-    until: Option<&str>,
-    pc: &Pc<'_, Output>,
+    machine: &Machine<'_>,
 ) -> Value {
+    let pc = &machine.pc;
+    let awaited = finished.awaited.as_deref();
     let mut object = Map::new();
     let mut put = |name: &str, value: Value| object.insert(name.to_owned(), value);
     put("result", json!(finished.outcome.name()));
-    put("message", json!(finished.outcome.message(until)));
+    put("message", json!(finished.outcome.message(awaited)));
     put("exit_code", json!(exit_code));
-    if let Outcome::Ended(Ending::Exit(value)) = finished.outcome {
+    if let Outcome::Exit { value, .. } = finished.outcome {
         put("exit_value", json!(value));
     }
     put("cs", json!(place.cs));
@@ -71,6 +75,10 @@ pub(super) fn json(
     put("instructions", json!(finished.instructions));
     put("seconds", json!(finished.elapsed.as_secs_f64()));
     put("mips", json!(mips(finished)));
+    put("guest_seconds", json!(finished.guest_seconds));
+    put("resets", json!(finished.resets));
+    put("post_code", json!(pc.post_code()));
+    put("disk_errors", json!(finished.disk_errors));
     let counters = finished.counters.iter().map(|(name, value)| ((*name).into(), json!(value)));
     put("counters", Value::Object(counters.collect()));
     for (name, channel) in [("serial", Channel::Serial), ("debug", Channel::Debug)] {

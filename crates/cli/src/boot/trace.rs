@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use realmode::{Cpu, Fault, Observer, Reg, SegReg};
+use realmode::{Cpu, Fault, Observer, Profile, Reg, SegReg};
 
 use super::files::OutputFile;
 use super::place;
@@ -25,6 +25,7 @@ const SEGMENTS: [(&str, SegReg); 3] = [("ds", SegReg::Ds), ("es", SegReg::Es), (
 pub(super) struct Trace<'a> {
     out: BufWriter<&'a File>,
     output: &'a OutputFile,
+    profile: Profile,
     lines: u64,
     /// Where the instruction lies that is under way: REP shows each iteration as the
     /// instruction anew, and one line is enough.
@@ -34,9 +35,10 @@ pub(super) struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// Begins a trace in place of what the file held.
-    pub(super) fn begin(output: &'a OutputFile) -> Result<Trace<'a>, String> {
+    pub(super) fn begin(output: &'a OutputFile, profile: &Profile) -> Result<Trace<'a>, String> {
         let out = BufWriter::new(output.replace()?);
-        Ok(Trace { out, output, lines: 0, under_way: None, result: Ok(()) })
+        let profile = profile.clone();
+        Ok(Trace { out, output, profile, lines: 0, under_way: None, result: Ok(()) })
     }
 
     /// Writes out what is buffered, and tells if anything went wrong so far.
@@ -52,7 +54,9 @@ impl Observer for Trace<'_> {
         let at = cpu.segment(SegReg::Cs).base.wrapping_add(cpu.rip);
         if self.under_way.replace(at) != Some(at) && self.result.is_ok() {
             self.lines += 1;
-            self.result = line(&mut self.out, self.lines, cpu, bytes);
+            let text = place::disassemble(&self.profile, cpu, cpu.rip, bytes);
+            let text = text.map(|(_, text)| text).unwrap_or_default();
+            self.result = line(&mut self.out, self.lines, cpu, bytes, &text);
         }
     }
 
@@ -66,12 +70,10 @@ impl Observer for Trace<'_> {
 }
 
 /// `        12 0000:7C02 31 C0                xor ax, ax     eax=... ds=... flags=...`
-fn line(out: &mut impl Write, number: u64, cpu: &Cpu, bytes: &[u8]) -> io::Result<()> {
+fn line(out: &mut impl Write, number: u64, cpu: &Cpu, bytes: &[u8], text: &str) -> io::Result<()> {
     let cs = cpu.segment(SegReg::Cs).selector;
     write!(out, "{number:>10} {cs:04X}:{:04X} {:<24}", cpu.rip, place::hex(bytes))?;
-    if let Some((_, text)) = place::disassemble(cpu, cpu.rip, bytes) {
-        write!(out, " {text:<32}")?;
-    }
+    write!(out, " {text:<32}")?;
     for (name, reg) in REGISTERS {
         write!(out, " {name}={:08x}", cpu.gpr[reg] & 0xFFFF_FFFF)?;
     }
@@ -90,9 +92,10 @@ mod tests {
         let mut cpu = Cpu::reset();
         cpu.gpr[Reg::Rsi] = 0x1234;
         let mut text = Vec::new();
-        line(&mut text, 7, &cpu, &[0x31, 0xC0]).expect("a Vec takes all");
+        line(&mut text, 7, &cpu, &[0x31, 0xC0], "xor ax, ax").expect("a Vec takes all");
         let text = String::from_utf8(text).expect("a line is ASCII");
         assert!(text.starts_with("         7 F000:FFF0 31 C0 "), "{text}");
+        assert!(text.contains(" xor ax, ax "), "{text}");
         assert!(text.contains(" esi=00001234 ") && text.ends_with(" flags=00000002\n"), "{text}");
     }
 }

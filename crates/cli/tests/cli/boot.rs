@@ -1,6 +1,6 @@
 //! How runs end.
 
-use crate::{Said, file, realmode};
+use crate::{Said, file, finish, read, realmode, start, with_input};
 
 /// Boots `code` at 0000:7C00.
 fn boot(name: &str, code: &[u8], more: &[&str]) -> Said {
@@ -32,6 +32,114 @@ fn a_guest_in_hlt_is_idle_and_not_a_hang() {
 #[test]
 fn a_jump_to_itself_is_found() {
     boot("loop.bin", &[0xEB, 0xFE], &[]).expect(8, &["jumps to itself", "0000:7C00", "EB FE  jmp"]);
+}
+
+/// Programs a timer of 55 ms whose interrupt powers off, and goes on with the last bytes.
+fn timer(last: &[u8]) -> Vec<u8> {
+    let mut code = vec![
+        0xC7, 0x06, 0x20, 0, 0x40, 0x7C, 0xC7, 0x06, 0x22, 0, 0, 0, // vector 8: 0000:7C40
+        0xB0, 0x11, 0xE6, 0x20, 0xB0, 0x08, 0xE6, 0x21, // 8259: vectors from 8 on,
+        0xB0, 0x04, 0xE6, 0x21, 0xB0, 0x01, 0xE6, 0x21, 0xB0, 0xFE, 0xE6, 0x21, // IRQ 0 alone
+        0xB0, 0x34, 0xE6, 0x43, 0xB0, 0, 0xE6, 0x40, 0xE6, 0x40, // 8254: mode 2, 65536
+    ];
+    code.extend(last);
+    code.resize(0x40, 0x90);
+    code.extend([0xBA, 0x04, 0x06, 0xB8, 0x00, 0x20, 0xEF]); // mov dx, 604h; mov ax, 2000h; out
+    code
+}
+
+#[test]
+fn a_guest_that_a_timer_will_wake_waits_and_is_not_at_its_end() {
+    // sti; jmp $ and sti; hlt
+    for (name, last) in [("tick1.bin", [0xFB, 0xEB, 0xFE]), ("tick2.bin", [0xFB, 0xF4, 0xF4])] {
+        boot(name, &timer(&last), &[]).expect(0, &[]);
+        boot(name, &timer(&last), &["--clock", "real"]).expect(0, &[]);
+    }
+    // cli; jmp $ and cli; hlt
+    boot("tick3.bin", &timer(&[0xFA, 0xEB, 0xFE]), &[]).expect(8, &["jumps to itself"]);
+    boot("tick4.bin", &timer(&[0xFA, 0xF4]), &[]).expect(4, &["idle"]);
+    // mov al, FFh; out 21h, al; sti; hlt
+    let masked = [0xB0, 0xFF, 0xE6, 0x21, 0xFB, 0xF4];
+    boot("tick5.bin", &timer(&masked), &[]).expect(4, &["idle"]);
+}
+
+#[test]
+fn the_exit_port_can_be_chosen() {
+    // mov al, 3; out F4h, al
+    let said = boot("exit-f4.bin", &[0xB0, 0x03, 0xE6, 0xF4, 0xF4], &["--exit-port", "F4"]);
+    said.expect(7, &["port F4h", "value 0x3"]);
+    boot("exit-f5.bin", &[0xB0, 0x03, 0xE6, 0xF4, 0xF4], &[]).expect(4, &["idle"]);
+}
+
+#[test]
+fn a_processor_is_what_it_was_said_to_be() {
+    // mov eax, 1; cpuid; mov al, dl; and al, 50h (PAE, TSC); mov dx, 501h; out dx, al
+    let code = [0x66, 0xB8, 1, 0, 0, 0, 0x0F, 0xA2, 0x88, 0xD0, 0x24, 0x50, 0xBA, 0x01, 0x05, 0xEE];
+    for (cpu, code_) in [("intel", 0xA1), ("amd,-pae", 0x21), ("intel,-pae,-tsc", 0x01)] {
+        boot("cpuid.bin", &code, &["--cpu", cpu]).expect(code_, &[]);
+    }
+    boot("cpuid2.bin", &code, &["--cpu", "286"]).expect(8, &["#UD", "66"]);
+}
+
+#[test]
+fn keys_are_typed_when_their_trigger_appears() {
+    let guest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/guests/interrupts.bin");
+    let image = format!("{guest}@0000:7C00");
+    for clock in ["virtual", "real"] {
+        let arguments = ["boot", "--image", &image, "--type", "a@>", "--clock", clock];
+        let said = realmode(&arguments).expect(0, &[]);
+        assert!(said.stdout.contains('>'), "{}", said.stdout);
+    }
+    let said = realmode(&["boot", "--image", &image, "--type", "a@never", "--limit", "9M"]);
+    said.expect(4, &["idle", "`never` had not appeared"]);
+}
+
+#[test]
+fn what_stdin_sends_com1_receives() {
+    // mov dx, 3FDh; wait: in al, dx; test al, 1; jz wait; mov dx, 3F8h; in al, dx; out dx, al
+    let code = [
+        0xBA, 0xFD, 0x03, 0xEC, 0xA8, 0x01, 0x74, 0xFB, 0xBA, 0xF8, 0x03, 0xEC, 0xEE, 0xE6, 0xE9,
+        0xEB, 0xEF,
+    ];
+    let image = format!("{}@0000:7C00", file("echo.bin", &code));
+    let arguments = ["boot", "--image", &image, "--serial", "stdio", "--until", "ok"];
+    let said = with_input(&arguments, b"all is ok now").expect(0, &["all is o"]);
+    assert_eq!(said.stdout, "all is ok");
+    let said = with_input(&[&arguments[..], &["--type", "com1:ok@ist"]].concat(), b"list ");
+    assert_eq!(said.expect(0, &[]).stdout, "list ok");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_run_quietly() {
+    // mov dx, 3F8h; again: out dx, al; jmp again
+    let code = [0xBA, 0xF8, 0x03, 0xEE, 0xEB, 0xFD];
+    let image = format!("{}@0000:7C00", file("yes.bin", &code));
+    let mut child = start(&["boot", "--image", &image]);
+    drop(child.stdout.take());
+    finish(child).expect(0, &[]).is_silent();
+}
+
+#[test]
+fn output_goes_to_the_files_that_were_named() {
+    // mov dx, 3F8h; mov al, 's'; out dx, al; mov al, 'd'; out E9h, al; hlt
+    let code = [0xBA, 0xF8, 0x03, 0xB0, 0x73, 0xEE, 0xB0, 0x64, 0xE6, 0xE9, 0xF4];
+    let (serial, debug) = (file("serial.txt", b"older"), file("debug.txt", b"older"));
+    let said = boot("files.bin", &code, &["--serial", &serial]).expect(4, &[]);
+    assert_eq!((said.stdout, read(&serial)), ("d".to_owned(), b"s".to_vec()));
+    let both = ["--serial", &serial, "--debug", &debug, "--json"];
+    let said = boot("files2.bin", &code, &both).expect(4, &[]);
+    assert_eq!((read(&serial), read(&debug)), (b"s".to_vec(), b"d".to_vec()));
+    assert_eq!((&said.json()["serial"], &said.json()["debug"]), (&"s".into(), &"d".into()));
+    let said = boot("files3.bin", &code, &["--serial", "stdio"]).expect(4, &["d\n"]);
+    assert_eq!(said.stdout, "s");
+}
+
+#[test]
+fn the_date_is_fixed_unless_it_is_given() {
+    // mov al, 9; out 70h, al; in al, 71h; mov dx, 501h; out dx, al: the year, in BCD
+    let code = [0xB0, 0x09, 0xE6, 0x70, 0xE4, 0x71, 0xBA, 0x01, 0x05, 0xEE];
+    boot("year.bin", &code, &[]).expect(0x26 << 1 | 1, &[]);
+    boot("year2.bin", &code, &["--date", "1999-12-31 23:59:59"]).expect(0x33, &[]);
 }
 
 #[test]

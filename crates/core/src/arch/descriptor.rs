@@ -22,6 +22,10 @@ impl Attributes {
     /// The segment cannot be used.
     pub const UNUSABLE: u32 = 1 << 16;
 
+    /// Those of a descriptor.
+    pub(crate) const fn of_descriptor(raw: u64) -> Attributes {
+        Attributes((raw >> 40) as u32 & 0xF0FF)
+    }
     /// The four type bits.
     pub const fn segment_type(self) -> u8 {
         (self.0 & 15) as u8
@@ -29,6 +33,22 @@ impl Attributes {
     /// Is this a code segment?
     pub const fn is_code(self) -> bool {
         self.0 & 0x18 == 0x18
+    }
+    /// Is this a conforming code segment, which runs at the level of its caller?
+    pub(crate) const fn is_conforming(self) -> bool {
+        self.0 & 0x1C == 0x1C
+    }
+    /// Is this a data segment that may be written?
+    pub(crate) const fn is_writable_data(self) -> bool {
+        self.0 & 0x1A == 0x12
+    }
+    /// Is this a code or data segment, not one of the system's?
+    pub(crate) const fn is_code_or_data(self) -> bool {
+        self.0 & 0x10 != 0
+    }
+    /// Is P set?
+    pub(crate) const fn is_present(self) -> bool {
+        self.0 & 0x80 != 0
     }
     /// Is this a data segment that grows down?
     pub const fn is_expand_down(self) -> bool {
@@ -97,6 +117,27 @@ impl Segment {
             limit: 0xFFFF_FFFF,
             attributes: Attributes(Attributes::REAL_DATA.0 | Attributes::G),
         }
+    }
+
+    /// A segment register with the descriptor `raw` in its hidden part.
+    pub(crate) const fn of_descriptor(selector: u16, raw: u64) -> Segment {
+        let limit = (raw & 0xFFFF | raw >> 32 & 0xF_0000) as u32;
+        Segment {
+            selector,
+            base: raw >> 16 & 0xFF_FFFF | raw >> 56 << 24,
+            limit: if raw >> 55 & 1 != 0 { limit << 12 | 0xFFF } else { limit },
+            attributes: Attributes::of_descriptor(raw),
+        }
+    }
+
+    /// The same, as a load of a code or data segment leaves it.
+    pub(crate) const fn accessed(self) -> Segment {
+        Segment { attributes: Attributes(self.attributes.0 | 1), ..self }
+    }
+
+    /// A null selector in DS, ES, FS, GS or LDTR.
+    pub(crate) const fn null(selector: u16) -> Segment {
+        Segment { selector, base: 0, limit: 0, attributes: Attributes(Attributes::UNUSABLE) }
     }
 }
 

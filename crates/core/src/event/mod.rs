@@ -9,7 +9,7 @@ use crate::arch::control::DR7_GD;
 use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::vector;
 use crate::event::protected::{Origin, Resume};
-use crate::fault::Event;
+use crate::fault::{Event, Fault};
 use crate::machine::{Machine, Step};
 
 /// What a fault during the delivery of another event becomes (SDM vol. 3A, "Conditions for
@@ -74,7 +74,10 @@ impl Machine<'_, '_> {
                 _ => None,
             };
             let resume = match event {
-                Event::Exception(fault) if fault.vector != vector::DB => Resume::Set,
+                Event::Exception(Fault {
+                    vector: vector::DB | vector::BP | vector::OF, ..
+                }) => Resume::Keep,
+                Event::Exception(_) => Resume::Set,
                 _ => Resume::Keep,
             };
             self.deliver_protected(event.vector(), error_code, Origin::External, resume)?;
@@ -100,7 +103,7 @@ impl Machine<'_, '_> {
         if self.cpu.is_real_mode() {
             self.deliver_real(vector, self.cpu.rip)?;
         } else {
-            self.deliver_protected(vector, None, origin, Resume::Keep)?;
+            self.deliver_protected(vector, None, origin, Resume::Clear)?;
         }
         self.no_trap = true;
         Ok(())

@@ -1,14 +1,14 @@
 //! Delivery in protected mode: interrupt and trap gates of both sizes, to the same or an inner
 //! privilege level (SDM vol. 2A, "INT n": INTER-PRIVILEGE-LEVEL and INTRA-PRIVILEGE-LEVEL).
 
-use crate::arch::descriptor::{Attributes, Segment};
+use crate::arch::descriptor::Attributes;
 use crate::arch::registers::{Reg, SegReg};
 use crate::arch::rflags::{IF, NT, RF, TF, VM};
 use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::{CodeTarget, descriptor_attributes};
+use crate::mem::descriptor::Incoming;
 use crate::stop::UnimplementedReason;
 
 /// What asked for the delivery: it decides the EXT bit and the check of the gate's DPL.
@@ -20,14 +20,16 @@ pub(crate) enum Origin {
     External,
 }
 
-/// RF in the frame: set by faults, so that the instruction is executed again without meeting its
+/// RF in the frame: a fault sets it, so that the instruction is executed again without meeting its
 /// breakpoint (SDM vol. 3B, "Instruction-Breakpoint Exception Condition").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// As it is.
+    /// As it is: interrupts and traps.
     Keep,
-    /// Set.
+    /// Set: faults.
     Set,
+    /// Clear: software interrupts, whose start cleared it.
+    Clear,
 }
 
 impl Origin {
@@ -48,25 +50,30 @@ struct Gate {
 }
 
 /// Where a frame goes.
-pub(crate) struct Stack {
-    pub(crate) segment: Segment,
+pub(crate) struct Stack<'m> {
+    pub(crate) incoming: Incoming<'m>,
     esp: u64,
     mask: u64,
     /// It is a new stack, so a fault on it names its selector.
     is_new: bool,
 }
 
-impl Stack {
+impl Stack<'_> {
     /// The selector part of an error code for this stack.
     pub(crate) fn code(&self) -> u16 {
-        if self.is_new { self.segment.selector & !3 } else { 0 }
+        if self.is_new { self.incoming.segment.selector & !3 } else { 0 }
+    }
+
+    /// The offset of word `i` of a frame, counted downwards from the top.
+    fn word(&self, i: usize, size: usize) -> u64 {
+        self.esp.wrapping_sub((size * (i + 1)) as u64) & self.mask
     }
 }
 
 /// The most words of a frame: SS, ESP, EFLAGS, CS, EIP, error code.
 const FRAME: usize = 6;
 
-impl Machine<'_, '_> {
+impl<'m> Machine<'_, 'm> {
     /// Delivers `vector` through the IDT.
     pub(crate) fn deliver_protected(
         &mut self,
@@ -81,12 +88,12 @@ impl Machine<'_, '_> {
         let gate = self.read_gate(vector, origin)?;
         let cpl = self.cpu.cpl();
         let target = self.gate_target(&gate, cpl, origin)?;
-        let inner = target.cpl < cpl;
-        let stack =
-            if inner { self.inner_stack(target.cpl, origin.ext())? } else { self.current_stack() };
-        if u64::from(gate.offset) > u64::from(target.segment.limit) {
-            return Err(Fault::with_code(vector::GP, origin.ext()).into());
-        }
+        let inner = target.cpl() < cpl;
+        let stack = if inner {
+            self.inner_stack(target.cpl(), origin.ext())?
+        } else {
+            self.current_stack()
+        };
         let mut frame = [0; FRAME];
         let mut count = 0;
         let mut add = |value: u64| {
@@ -97,17 +104,25 @@ impl Machine<'_, '_> {
             add(u64::from(self.cpu.segment(SegReg::Ss).selector));
             add(self.cpu.gpr[Reg::Rsp]);
         }
-        let resume = if resume == Resume::Set { RF } else { 0 };
-        add(self.rflags() | resume);
+        add(match resume {
+            Resume::Keep => self.rflags(),
+            Resume::Set => self.rflags() | RF,
+            Resume::Clear => self.rflags() & !RF,
+        });
         add(u64::from(self.cpu.segment(SegReg::Cs).selector));
         add(self.cpu.rip);
         if let Some(code) = error_code {
             add(u64::from(code));
         }
-        let code = stack.code() | origin.ext();
-        let esp = self.write_frame(&stack, &frame[..count], gate.is_wide, code)?;
-        self.set_accessed(target.linear, target.raw)?;
-        self.enter_gate(&gate, target, inner.then_some(stack.segment), esp);
+        self.prepare_frame(&stack, count, gate.is_wide, origin.ext())?;
+        if gate.offset > target.segment.limit {
+            return Err(Fault::with_code(vector::GP, origin.ext()).into());
+        }
+        let esp = self.write_frame(&stack, &frame[..count], gate.is_wide)?;
+        self.enter_at(&target, &stack, esp, u64::from(gate.offset))?;
+        let clear = TF | NT | RF | VM | if gate.is_interrupt { IF } else { 0 };
+        self.set_rflags(self.rflags() & !clear);
+        self.epoch_stale = true;
         Ok(())
     }
 
@@ -121,7 +136,7 @@ impl Machine<'_, '_> {
         }
         let mut bytes = [0; 8];
         self.read_linear(self.cpu.idtr.base.wrapping_add(u64::from(at)), &mut bytes)?;
-        let raw = u64::from_le_bytes(bytes);
+        let raw = self.known_part(u64::from_le_bytes(bytes));
         let kind = raw >> 40 & 0x1F;
         if !matches!(kind, 5 | 6 | 7 | 14 | 15) {
             return Err(gp);
@@ -147,7 +162,7 @@ impl Machine<'_, '_> {
     }
 
     /// The code segment a gate leads to, and the privilege level it runs at.
-    fn gate_target(&mut self, gate: &Gate, cpl: u8, origin: Origin) -> Result<CodeTarget, Leave> {
+    fn gate_target(&mut self, gate: &Gate, cpl: u8, origin: Origin) -> Result<Incoming<'m>, Leave> {
         let ext = origin.ext();
         let code = gate.selector & !3 | ext;
         if gate.selector & !3 == 0 {
@@ -155,22 +170,21 @@ impl Machine<'_, '_> {
         }
         let (linear, raw) =
             self.read_descriptor_or(gate.selector, Fault::with_code(vector::GP, code))?;
-        let attributes = descriptor_attributes(raw);
+        let attributes = Attributes::of_descriptor(raw);
         let dpl = attributes.dpl();
         if !attributes.is_code() || dpl > cpl {
             return Err(Fault::with_code(vector::GP, code).into());
         }
-        if attributes.0 & 0x80 == 0 {
+        if !attributes.is_present() {
             return Err(Fault::with_code(vector::NP, code).into());
         }
-        let conforming = attributes.0 & 4 != 0;
-        let new_cpl = if conforming { cpl } else { dpl };
-        Ok(CodeTarget::new(gate.selector, linear, raw, new_cpl))
+        let new_cpl = if attributes.is_conforming() { cpl } else { dpl };
+        self.incoming_code(gate.selector, (linear, raw), new_cpl)
     }
 
-    fn current_stack(&self) -> Stack {
+    fn current_stack(&self) -> Stack<'m> {
         Stack {
-            segment: *self.cpu.segment(SegReg::Ss),
+            incoming: Incoming::loaded(*self.cpu.segment(SegReg::Ss)),
             esp: self.cpu.gpr[Reg::Rsp],
             mask: self.stack_mask,
             is_new: false,
@@ -178,32 +192,11 @@ impl Machine<'_, '_> {
     }
 
     /// SS:ESP of an inner level from the TSS (SDM vol. 3A, "Stack Switching").
-    pub(crate) fn inner_stack(&mut self, level: u8, ext: u16) -> Result<Stack, Leave> {
+    pub(crate) fn inner_stack(&mut self, level: u8, ext: u16) -> Result<Stack<'m>, Leave> {
         let (selector, esp) = self.read_tss_stack(level, ext)?;
-        let ts = |code: u16| Leave::Fault(Fault::with_code(vector::TS, code | ext));
-        if selector & !3 == 0 {
-            return Err(ts(0));
-        }
-        let code = selector & !3;
-        let (linear, raw) =
-            self.read_descriptor_or(selector, Fault::with_code(vector::TS, code | ext))?;
-        let attributes = descriptor_attributes(raw);
-        let writable = attributes.0 & 0x1A == 0x12;
-        if (selector & 3) as u8 != level || attributes.dpl() != level || !writable {
-            return Err(ts(code));
-        }
-        if attributes.0 & 0x80 == 0 {
-            return Err(Fault::with_code(vector::SS, code | ext).into());
-        }
-        self.set_accessed(linear, raw)?;
-        let segment = Segment {
-            selector,
-            base: crate::mem::segment::descriptor_base(raw),
-            limit: crate::mem::segment::descriptor_limit(raw),
-            attributes: Attributes(attributes.0 | 1),
-        };
-        let mask = if attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
-        Ok(Stack { segment, esp, mask, is_new: true })
+        let incoming = self.read_stack_segment(selector, level, vector::TS, ext)?;
+        let mask = if incoming.segment.attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
+        Ok(Stack { incoming, esp, mask, is_new: true })
     }
 
     /// The stack pointer of a level in the current TSS, of either size.
@@ -227,49 +220,65 @@ impl Machine<'_, '_> {
         })
     }
 
-    /// Writes a frame downwards from the top of `stack`; returns the new ESP. Every word is
-    /// prepared before the first is written.
-    pub(crate) fn write_frame(
+    /// Checks and prepares the places of `count` words below the top of `stack`, before anything
+    /// of the frame is written. `ext` is bit 0 of the error code.
+    pub(crate) fn prepare_frame(
         &mut self,
-        stack: &Stack,
-        words: &[u64],
+        stack: &Stack<'m>,
+        count: usize,
         wide: bool,
-        code: u16,
-    ) -> Result<u64, Leave> {
-        let size: u64 = if wide { 4 } else { 2 };
-        let at = |i: usize| stack.esp.wrapping_sub(size * (i as u64 + 1)) & stack.mask;
-        let place = |m: &Self, i: usize| {
-            m.check_offsets(&stack.segment, at(i), size as usize, Access::Write)
-                .ok_or(Leave::Fault(Fault::with_code(vector::SS, code)))
-        };
-        for i in 0..words.len() {
-            let linear = place(self, i)?;
-            self.prepare_linear(linear, size as usize, Access::Write)?;
+        ext: u16,
+    ) -> Step {
+        let size = word_size(wide);
+        let full = Leave::Fault(Fault::with_code(vector::SS, stack.code() | ext));
+        for i in 0..count {
+            let offset = stack.word(i, size);
+            let segment = &stack.incoming.segment;
+            let linear = self.check_offsets(segment, offset, size, Access::Write).ok_or(full)?;
+            self.prepare_linear(linear, size, Access::Write)?;
         }
-        for (i, word) in words.iter().enumerate() {
-            let linear = place(self, i)?;
-            let operand = self.prepare_linear(linear, size as usize, Access::Write)?;
-            self.write_operand(&operand, &word.to_le_bytes()[..size as usize])?;
-        }
-        Ok(at(words.len().saturating_sub(1)))
+        Ok(())
     }
 
-    fn enter_gate(
+    /// Writes a prepared frame; returns the new ESP.
+    pub(crate) fn write_frame(
         &mut self,
-        gate: &Gate,
-        target: CodeTarget,
-        new_stack: Option<Segment>,
+        stack: &Stack<'m>,
+        words: &[u64],
+        wide: bool,
+    ) -> Result<u64, Leave> {
+        let size = word_size(wide);
+        let mut esp = stack.esp;
+        for (i, word) in words.iter().enumerate() {
+            esp = stack.word(i, size);
+            let linear = stack.incoming.segment.base.wrapping_add(esp) & self.linear_mask;
+            let operand = self.prepare_linear(linear, size, Access::Write)?;
+            self.write_operand(&operand, &word.to_le_bytes()[..size])?;
+        }
+        Ok(esp)
+    }
+
+    /// Enters the code of a gate with the stack that holds its frame.
+    pub(crate) fn enter_at(
+        &mut self,
+        target: &Incoming<'m>,
+        stack: &Stack<'m>,
         esp: u64,
-    ) {
-        if let Some(segment) = new_stack {
-            self.commit_segment(SegReg::Ss, segment);
+        offset: u64,
+    ) -> Step {
+        self.mark_accessed(&stack.incoming)?;
+        self.mark_accessed(target)?;
+        if stack.is_new {
+            self.commit_segment(SegReg::Ss, stack.incoming.segment);
         }
         self.commit_segment(SegReg::Cs, target.segment);
         self.set_stack_offset(esp);
-        self.cpu.rip = u64::from(gate.offset);
-        let clear = TF | NT | RF | VM | if gate.is_interrupt { IF } else { 0 };
-        let flags = self.rflags() & !clear;
-        self.set_rflags(flags);
-        self.epoch_stale = true;
+        self.cpu.rip = offset;
+        Ok(())
     }
+}
+
+/// The bytes of a word of a 32-bit or 16-bit frame.
+fn word_size(wide: bool) -> usize {
+    if wide { 4 } else { 2 }
 }

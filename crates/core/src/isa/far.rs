@@ -225,8 +225,8 @@ fn into(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     if m.flags.of() { software_interrupt(m, vector::OF) } else { Ok(()) }
 }
 
-/// INT1 is #DB with DR6 as it was. Like every #DB it opens the debug registers to its handler,
-/// and the gate's DPL is not asked (SDM vol. 2A, "INT n").
+/// INT1 is #DB with DR6 as it was. Like every #DB it opens the debug registers to its handler. Its
+/// gate's DPL is not checked, and a fault in its delivery has EXT (SDM vol. 2A, "INT n").
 fn int1(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     m.intercept(Intercepted::SoftwareInterrupt)?;
     m.deliver_software(vector::DB, Origin::External)?;

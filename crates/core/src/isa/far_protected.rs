@@ -4,11 +4,11 @@
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::{Reg, SegReg};
 use crate::arch::rflags::{AC, ID, IF, IOPL, NT, RF, VIF, VIP, VM};
-use crate::arch::vector::{GP, NP, SS};
+use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::{CodeTarget, descriptor_attributes, descriptor_base, descriptor_limit};
+use crate::mem::descriptor::Incoming;
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -19,14 +19,14 @@ fn fault(vector: u8, selector: u16) -> Leave {
 }
 
 /// Where a far JMP or CALL leads.
-enum Target {
+enum Target<'m> {
     Code {
-        target: CodeTarget,
+        target: Incoming<'m>,
         offset: u64,
     },
     /// Through a call gate: the offset is the gate's, and so are the parameters.
     Gate {
-        target: CodeTarget,
+        target: Incoming<'m>,
         offset: u64,
         is_wide: bool,
         parameters: u8,
@@ -35,87 +35,85 @@ enum Target {
 
 /// Resolves the selector of a far JMP or CALL (SDM vol. 2A, "JMP" and "CALL"), with every check
 /// that does not depend on the stack.
-fn resolve(
-    m: &mut Machine<'_, '_>,
+fn resolve<'m>(
+    m: &mut Machine<'_, 'm>,
     selector: u16,
     offset: u64,
     is_call: bool,
-) -> Result<Target, Leave> {
+) -> Result<Target<'m>, Leave> {
     if selector & !3 == 0 {
         return Err(Fault::GP.into());
     }
     let cpl = m.cpu.cpl();
     let rpl = (selector & 3) as u8;
     let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
+    let attributes = Attributes::of_descriptor(raw);
     if attributes.is_code() {
-        let conforming = attributes.0 & 4 != 0;
         let dpl = attributes.dpl();
-        let allowed = if conforming { dpl <= cpl } else { rpl <= cpl && dpl == cpl };
+        let allowed =
+            if attributes.is_conforming() { dpl <= cpl } else { rpl <= cpl && dpl == cpl };
         if !allowed {
             return Err(fault(GP, selector));
         }
-        if attributes.0 & 0x80 == 0 {
+        if !attributes.is_present() {
             return Err(fault(NP, selector));
         }
-        return Ok(Target::Code { target: CodeTarget::new(selector, linear, raw, cpl), offset });
+        let target = m.incoming_code(selector, (linear, raw), cpl)?;
+        return Ok(Target::Code { target, offset });
     }
-    match attributes.0 & 0x1F {
-        4 | 12 => resolve_gate(m, selector, raw, is_call),
-        // TSS and task gates.
-        1 | 5 | 9 => Err(Leave::Unimplemented(UnimplementedReason::Mode)),
-        _ => Err(fault(GP, selector)),
-    }
-}
-
-/// A call gate: its own privilege first, then that of the segment it leads to.
-fn resolve_gate(
-    m: &mut Machine<'_, '_>,
-    selector: u16,
-    gate: u64,
-    is_call: bool,
-) -> Result<Target, Leave> {
-    let cpl = m.cpu.cpl();
-    let attributes = descriptor_attributes(gate);
-    if attributes.dpl() < cpl || attributes.dpl() < (selector & 3) as u8 {
+    // Call gates of both sizes, available TSSs of both sizes, task gates.
+    if !matches!(attributes.0 & 0x1F, 4 | 12 | 1 | 9 | 5) || attributes.dpl() < cpl.max(rpl) {
         return Err(fault(GP, selector));
     }
-    if attributes.0 & 0x80 == 0 {
+    if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
+    if !matches!(attributes.segment_type(), 4 | 12) {
+        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+    }
+    resolve_gate(m, raw, is_call)
+}
+
+/// The code segment that a call gate leads to.
+fn resolve_gate<'m>(
+    m: &mut Machine<'_, 'm>,
+    gate: u64,
+    is_call: bool,
+) -> Result<Target<'m>, Leave> {
+    let cpl = m.cpu.cpl();
     let code = (gate >> 16) as u16;
     if code & !3 == 0 {
         return Err(Fault::GP.into());
     }
     let (linear, raw) = m.read_descriptor(code)?;
-    let target = descriptor_attributes(raw);
-    let conforming = target.0 & 4 != 0;
+    let target = Attributes::of_descriptor(raw);
+    let conforming = target.is_conforming();
     let dpl = target.dpl();
     // A JMP cannot change the privilege level, a CALL may raise it.
     let allowed = if is_call || conforming { dpl <= cpl } else { dpl == cpl };
     if !target.is_code() || !allowed {
         return Err(fault(GP, code));
     }
-    if target.0 & 0x80 == 0 {
+    if !target.is_present() {
         return Err(fault(NP, code));
     }
-    let is_wide = attributes.0 & 8 != 0;
+    let is_wide = Attributes::of_descriptor(gate).segment_type() == 12;
     let high = if is_wide { gate >> 48 << 16 } else { 0 };
     Ok(Target::Gate {
-        target: CodeTarget::new(code, linear, raw, if conforming { cpl } else { dpl }),
+        target: m.incoming_code(code, (linear, raw), if conforming { cpl } else { dpl })?,
         offset: gate & 0xFFFF | high,
         is_wide,
         parameters: (gate >> 32 & 31) as u8,
     })
 }
 
-fn check_limit(target: &CodeTarget, offset: u64) -> Step {
+fn check_limit(target: &Incoming<'_>, offset: u64) -> Step {
     if offset > u64::from(target.segment.limit) { Err(Fault::GP.into()) } else { Ok(()) }
 }
 
 /// Enters a code segment; nothing can fail after the accessed bit.
-fn enter(m: &mut Machine<'_, '_>, target: &CodeTarget, offset: u64) -> Step {
-    m.set_accessed(target.linear, target.raw)?;
+fn enter<'m>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Step {
+    m.mark_accessed(target)?;
     m.commit_segment(SegReg::Cs, target.segment);
     m.cpu.rip = offset;
     Ok(())
@@ -135,7 +133,7 @@ pub(crate) fn call<W: Width>(m: &mut Machine<'_, '_>, selector: u16, offset: u64
     match resolve(m, selector, offset, true)? {
         Target::Code { target, offset } => call_same::<W>(m, &target, offset),
         Target::Gate { target, offset, is_wide, parameters } => {
-            if target.cpl < m.cpu.cpl() {
+            if target.cpl() < m.cpu.cpl() {
                 call_inner(m, &target, offset, is_wide, parameters)
             } else if is_wide {
                 call_same::<u32>(m, &target, offset)
@@ -146,7 +144,7 @@ pub(crate) fn call<W: Width>(m: &mut Machine<'_, '_>, selector: u16, offset: u64
     }
 }
 
-fn call_same<W: Width>(m: &mut Machine<'_, '_>, target: &CodeTarget, offset: u64) -> Step {
+fn call_same<'m, W: Width>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Step {
     let width = W::BYTES as i64;
     let at = [m.stack_offset(-width), m.stack_offset(-2 * width)];
     let cs = m.prepare(STACK, at[0], W::BYTES, Access::Write)?;
@@ -161,93 +159,69 @@ fn call_same<W: Width>(m: &mut Machine<'_, '_>, target: &CodeTarget, offset: u64
 }
 
 /// A call to an inner level: a new stack, with the old one's pointer and parameters copied.
-fn call_inner(
-    m: &mut Machine<'_, '_>,
-    target: &CodeTarget,
+fn call_inner<'m>(
+    m: &mut Machine<'_, 'm>,
+    target: &Incoming<'m>,
     offset: u64,
     is_wide: bool,
     parameters: u8,
 ) -> Step {
-    let size: u64 = if is_wide { 4 } else { 2 };
-    let stack = m.inner_stack(target.cpl, 0)?;
+    let size = if is_wide { 4 } else { 2 };
+    let stack = m.inner_stack(target.cpl(), 0)?;
+    let count = usize::from(parameters & 31);
+    m.prepare_frame(&stack, 4 + count, is_wide, 0)?;
+    check_limit(target, offset)?;
+    // The last parameter pushed lies lowest. All are prepared before one is read.
+    let parameter = |m: &Machine<'_, 'm>, i: usize| m.stack_offset(((count - 1 - i) * size) as i64);
+    for i in 0..count {
+        let from = parameter(m, i);
+        m.prepare(STACK, from, size, Access::Read)?;
+    }
     // Four words and at most 31 parameters.
     let mut words = [0u64; 64];
     words[0] = u64::from(m.cpu.segment(SegReg::Ss).selector);
     words[1] = m.cpu.gpr[Reg::Rsp];
-    let count = usize::from(parameters & 31);
     for i in 0..count {
-        // The last parameter pushed lies lowest.
-        let above = (count - 1 - i) as i64 * size as i64;
-        let from = m.stack_offset(above);
-        let operand = m.prepare(STACK, from, size as usize, Access::Read)?;
+        let from = parameter(m, i);
+        let operand = m.prepare(STACK, from, size, Access::Read)?;
         words[2 + i] = m.read_value(&operand)?;
     }
     words[2 + count] = u64::from(m.cpu.segment(SegReg::Cs).selector);
     words[3 + count] = m.cpu.rip;
-    check_limit(target, offset)?;
-    let esp = m.write_frame(&stack, &words[..4 + count], is_wide, stack.code())?;
-    m.set_accessed(target.linear, target.raw)?;
-    m.commit_segment(SegReg::Ss, stack.segment);
-    m.commit_segment(SegReg::Cs, target.segment);
-    m.set_stack_offset(esp);
-    m.cpu.rip = offset;
-    Ok(())
+    let esp = m.write_frame(&stack, &words[..4 + count], is_wide)?;
+    m.enter_at(target, &stack, esp, offset)
 }
 
 /// The code segment that RET and IRET return to (SDM vol. 2B, "RET").
-fn return_target(m: &mut Machine<'_, '_>, selector: u16) -> Result<CodeTarget, Leave> {
+fn return_target<'m>(m: &mut Machine<'_, 'm>, selector: u16) -> Result<Incoming<'m>, Leave> {
     if selector & !3 == 0 {
         return Err(Fault::GP.into());
     }
     let rpl = (selector & 3) as u8;
     let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
-    let conforming = attributes.0 & 4 != 0;
+    let attributes = Attributes::of_descriptor(raw);
     let dpl = attributes.dpl();
-    let allowed = if conforming { dpl <= rpl } else { dpl == rpl };
+    let allowed = if attributes.is_conforming() { dpl <= rpl } else { dpl == rpl };
     if !attributes.is_code() || rpl < m.cpu.cpl() || !allowed {
         return Err(fault(GP, selector));
     }
-    if attributes.0 & 0x80 == 0 {
+    if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
-    Ok(CodeTarget::new(selector, linear, raw, rpl))
-}
-
-/// The stack segment of an outer level.
-fn outer_stack(m: &mut Machine<'_, '_>, selector: u16, rpl: u8) -> Result<Segment, Leave> {
-    if selector & !3 == 0 {
-        return Err(Fault::GP.into());
-    }
-    let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
-    let writable = attributes.0 & 0x1A == 0x12;
-    if (selector & 3) as u8 != rpl || !writable || attributes.dpl() != rpl {
-        return Err(fault(GP, selector));
-    }
-    if attributes.0 & 0x80 == 0 {
-        return Err(fault(SS, selector));
-    }
-    m.set_accessed(linear, raw)?;
-    Ok(Segment {
-        selector,
-        base: descriptor_base(raw),
-        limit: descriptor_limit(raw),
-        attributes: Attributes(attributes.0 | 1),
-    })
+    m.incoming_code(selector, (linear, raw), rpl)
 }
 
 /// Leaves for the target of a RET or IRET whose stack frame has `popped` bytes before the outer
 /// SS:ESP, if there is one. `release` is RET's immediate.
-fn leave_for<W: Width>(
-    m: &mut Machine<'_, '_>,
-    target: &CodeTarget,
+fn leave_for<'m, W: Width>(
+    m: &mut Machine<'_, 'm>,
+    target: &Incoming<'m>,
     offset: u64,
     popped: i64,
     release: i64,
 ) -> Step {
     let width = W::BYTES as i64;
-    if target.cpl == m.cpu.cpl() {
+    if target.cpl() == m.cpu.cpl() {
         check_limit(target, offset)?;
         enter(m, target, offset)?;
         m.set_stack_offset(m.stack_offset(popped + release));
@@ -255,28 +229,24 @@ fn leave_for<W: Width>(
     }
     let esp = m.peek::<W>(popped + release)?.to_u64();
     let selector = m.peek::<W>(popped + release + width)?.to_u64() as u16;
-    let segment = outer_stack(m, selector, target.cpl)?;
+    let stack = m.read_stack_segment(selector, target.cpl(), GP, 0)?;
     check_limit(target, offset)?;
+    m.mark_accessed(&stack)?;
     enter(m, target, offset)?;
-    m.commit_segment(SegReg::Ss, segment);
+    m.commit_segment(SegReg::Ss, stack.segment);
     m.set_stack_offset(esp.wrapping_add(release as u64));
-    drop_inner_segments(m, target.cpl);
+    drop_inner_segments(m, target.cpl());
     Ok(())
 }
 
-/// After a return to an outer level: data segments that it may not use become null.
+/// After a return to an outer level: data segments that it may not use become null, and null
+/// selectors lose what they hide (SDM vol. 2B, "RET").
 fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
     for reg in [SegReg::Es, SegReg::Ds, SegReg::Fs, SegReg::Gs] {
-        let attributes = m.cpu.segment(reg).attributes;
-        let conforming = attributes.is_code() && attributes.0 & 4 != 0;
-        if attributes.is_usable() && attributes.dpl() < cpl && !conforming {
-            let null = Segment {
-                selector: 0,
-                base: 0,
-                limit: 0,
-                attributes: Attributes(Attributes::UNUSABLE),
-            };
-            m.commit_segment(reg, null);
+        let Segment { selector, attributes, .. } = *m.cpu.segment(reg);
+        let is_hidden = attributes.dpl() < cpl && !attributes.is_conforming();
+        if selector & !3 == 0 || attributes.is_usable() && is_hidden {
+            m.commit_segment(reg, Segment::null(0));
         }
     }
 }
@@ -306,7 +276,7 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
     let target = return_target(m, selector)?;
     let flags = returned_flags::<W>(m, image, cpl);
     leave_for::<W>(m, &target, offset, 3 * width, 0)?;
-    m.keep_rf = flags & RF != 0;
+    m.keep_rf = W::BYTES != 2;
     m.set_rflags(flags);
     m.cpu.nmi_blocked = false;
     m.epoch_stale = true;

@@ -2,6 +2,7 @@
 
 use crate::arch::registers::{Reg, SegReg};
 use crate::bus::Access;
+use crate::fault::Fault;
 use crate::isa::operand::Operand::{Al, Dx, Ib, Rax, Xb, Xv, Yb, Yv};
 use crate::isa::repeat::{Condition, Equal, StringOp, StringOperand, once, repeat};
 use crate::isa::row::{Exec, Row, one};
@@ -18,15 +19,50 @@ const ES: u8 = SegReg::Es as u8;
 /// AL, AX, EAX.
 const ACCUMULATOR: u8 = Reg::Rax as u8;
 
+/// Where a 32-bit TSS says where its permission bitmap begins.
+const BITMAP_BASE: u32 = 0x66;
+
 impl Machine<'_, '_> {
-    /// May the program use a port? (SDM vol. 1, "I/O Protection")
-    fn check_port(&self, _port: u16, _size: usize) -> Step {
+    /// May the program use all ports, whatever the bitmap says?
+    fn has_port_privilege(&self) -> bool {
         let cpu = &*self.cpu;
-        if cpu.is_real_mode() || !cpu.is_virtual_8086() && cpu.cpl() <= cpu.iopl() {
+        cpu.is_real_mode() || !cpu.is_virtual_8086() && cpu.cpl() <= cpu.iopl()
+    }
+
+    /// May the program use a port? (SDM vol. 1, "I/O Protection")
+    fn check_port(&mut self, port: u16, size: usize) -> Step {
+        if self.has_port_privilege() {
             return Ok(());
         }
-        // The permission bitmap of the TSS decides.
-        Err(Leave::Unimplemented(UnimplementedReason::Mode))
+        self.check_bitmap(port, size)
+    }
+
+    /// The permission bitmap of a 32-bit TSS: a clear bit for every byte of the port. Two bytes
+    /// of it are read whatever the port, and both must lie in the TSS.
+    #[cold]
+    #[inline(never)]
+    fn check_bitmap(&mut self, port: u16, size: usize) -> Step {
+        if self.cpu.is_virtual_8086() || self.is_long_mode() {
+            return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+        }
+        let tr = self.cpu.tr;
+        let is_wide = tr.attributes.segment_type() & 8 != 0;
+        if !is_wide || !tr.attributes.is_usable() || tr.limit < BITMAP_BASE + 1 {
+            return Err(Fault::GP.into());
+        }
+        let start = self.read_tss_word(BITMAP_BASE)?;
+        let at = u32::from(start) + u32::from(port >> 3);
+        if at + 1 > tr.limit {
+            return Err(Fault::GP.into());
+        }
+        let denied = self.read_tss_word(at)? >> (port & 7) & ((1 << size) - 1);
+        if denied != 0 { Err(Fault::GP.into()) } else { Ok(()) }
+    }
+
+    fn read_tss_word(&mut self, at: u32) -> Result<u16, Leave> {
+        let mut bytes = [0; 2];
+        self.read_linear(self.cpu.tr.base.wrapping_add(u64::from(at)), &mut bytes)?;
+        Ok(u16::from_le_bytes(bytes))
     }
 
     fn dx(&self) -> u16 {
@@ -152,14 +188,17 @@ fn output_block<W: Width>(m: &mut Machine<'_, '_>, op: &Op, most: u64) -> Option
 }
 
 /// The port and the length of the block that starts at the string operand in `reg`, if a block
-/// is possible: upwards, on the careful road, at the beginning of the restart record.
+/// is possible: upwards, on the careful road, at the beginning of the restart record, and of a
+/// port that no bitmap guards.
 fn block<W: Width>(m: &mut Machine<'_, '_>, op: &Op, most: u64, reg: Reg) -> Option<(u16, usize)> {
     let stride = m.stride(op, W::BYTES);
     if m.road == Road::Block || most < 2 || stride.is_down() || !m.flight.is_fresh() {
         return None;
     }
+    if !m.has_port_privilege() {
+        return None;
+    }
     let port = m.dx();
-    m.check_port(port, W::BYTES).ok()?;
     let offset = m.string_register(reg, stride);
     let (seg, access) = if reg == Reg::Rdi { (ES, Access::Write) } else { (op.seg, Access::Read) };
     let room = m.room::<W>(seg, offset, stride, access)?;

@@ -5,12 +5,10 @@ use crate::arch::control::CR4_UMIP;
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::rflags::ZF;
 use crate::arch::vector::{GP, NP};
-use crate::bus::Access;
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{Ew, Gv, Gw, Mw, Rv};
 use crate::isa::row::{Exec, Modes, Row, by_width, one, two};
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::{descriptor_attributes, descriptor_base, descriptor_limit};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
 use crate::stop::{Intercepted, UnimplementedReason};
@@ -112,12 +110,11 @@ fn lldt_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 fn lldt(m: &mut Machine<'_, '_>, selector: u16) -> Step {
     m.intercept(Intercepted::DescriptorTable)?;
     if selector & !3 == 0 {
-        let attributes = Attributes(Attributes::UNUSABLE);
-        m.cpu.ldtr = Segment { selector, base: 0, limit: 0, attributes };
+        m.cpu.ldtr = Segment::null(selector);
         return Ok(());
     }
     let (_, raw) = system_descriptor(m, selector, &[2])?;
-    m.cpu.ldtr = system_segment(selector, raw);
+    m.cpu.ldtr = Segment::of_descriptor(selector, raw);
     Ok(())
 }
 
@@ -140,9 +137,9 @@ fn ltr(m: &mut Machine<'_, '_>, selector: u16) -> Step {
         return Err(Fault::GP.into());
     }
     let (linear, raw) = system_descriptor(m, selector, &[1, 9])?;
-    let operand = m.prepare_linear(linear.wrapping_add(5), 1, Access::Write)?;
+    let operand = m.prepare_access_byte(linear)?;
     m.update_locked(&operand, &mut |byte| byte | 2)?;
-    let mut segment = system_segment(selector, raw);
+    let mut segment = Segment::of_descriptor(selector, raw);
     segment.attributes.0 |= 2;
     m.cpu.tr = segment;
     Ok(())
@@ -161,23 +158,14 @@ fn system_descriptor(
         return Err(fault(GP, selector));
     }
     let (linear, raw) = m.read_descriptor(selector)?;
-    let attributes = descriptor_attributes(raw);
+    let attributes = Attributes::of_descriptor(raw);
     if !types.contains(&(attributes.0 & 0x1F)) {
         return Err(fault(GP, selector));
     }
-    if attributes.0 & 0x80 == 0 {
+    if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
     Ok((linear, raw))
-}
-
-fn system_segment(selector: u16, raw: u64) -> Segment {
-    Segment {
-        selector,
-        base: descriptor_base(raw),
-        limit: descriptor_limit(raw),
-        attributes: descriptor_attributes(raw),
-    }
 }
 
 // ---- VERR, VERW, LAR, LSL ----
@@ -193,10 +181,9 @@ fn visible(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u64>, Leave>
         Err(Leave::Fault(Fault { vector: GP, .. })) => return Ok(None),
         Err(leave) => return Err(leave),
     };
-    let attributes = descriptor_attributes(raw);
-    let conforming = attributes.is_code() && attributes.0 & 4 != 0;
+    let attributes = Attributes::of_descriptor(raw);
     let level = m.cpu.cpl().max((selector & 3) as u8);
-    Ok((conforming || level <= attributes.dpl()).then_some(raw))
+    Ok((attributes.is_conforming() || level <= attributes.dpl()).then_some(raw))
 }
 
 fn verify_r<const WRITE: bool>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
@@ -211,8 +198,8 @@ fn verify_m<const WRITE: bool>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 fn verify<const WRITE: bool>(m: &mut Machine<'_, '_>, selector: u16) -> Step {
     let usable = visible(m, selector)?.is_some_and(|raw| {
-        let attributes = descriptor_attributes(raw);
-        let segment = attributes.0 & 0x10 != 0;
+        let attributes = Attributes::of_descriptor(raw);
+        let segment = attributes.is_code_or_data();
         let bit1 = attributes.has_write_or_read();
         let code = attributes.is_code();
         segment && if WRITE { !code && bit1 } else { !code || bit1 }
@@ -261,8 +248,8 @@ fn examined(m: &mut Machine<'_, '_>, op: &Op, number: u8, found: Option<u32>) ->
 /// LAR's value: the second word of the descriptor, without base and limit.
 fn access_rights(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u32>, Leave> {
     let Some(raw) = visible(m, selector)? else { return Ok(None) };
-    let attributes = descriptor_attributes(raw);
-    let segment = attributes.0 & 0x10 != 0;
+    let attributes = Attributes::of_descriptor(raw);
+    let segment = attributes.is_code_or_data();
     let known = match attributes.segment_type() {
         1..=5 => !m.is_long_mode() || attributes.segment_type() == 2,
         9 | 11 | 12 => true,
@@ -274,14 +261,14 @@ fn access_rights(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u32>, 
 /// LSL's value: the limit in bytes.
 fn limit(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u32>, Leave> {
     let Some(raw) = visible(m, selector)? else { return Ok(None) };
-    let attributes = descriptor_attributes(raw);
-    let segment = attributes.0 & 0x10 != 0;
+    let attributes = Attributes::of_descriptor(raw);
+    let segment = attributes.is_code_or_data();
     let known = match attributes.segment_type() {
         1 | 3 => !m.is_long_mode(),
         2 | 9 | 11 => true,
         _ => false,
     };
-    Ok((segment || known).then_some(descriptor_limit(raw)))
+    Ok((segment || known).then_some(Segment::of_descriptor(selector, raw).limit))
 }
 
 // ---- ARPL ----

@@ -123,6 +123,8 @@ impl<'m> Machine<'_, 'm> {
     }
 
     /// Reads, changes and writes the memory operand, and sets the flags after the store.
+    // The test is that of `store_at`, written out: shared as an inlined function it costs the
+    // dispatcher one host instruction a block, 1.1 % of a jump.
     #[inline(always)]
     pub(crate) fn modify<W: Width>(
         &mut self,

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod code_map;
+pub(crate) mod descriptor;
 pub(crate) mod fetch;
 pub(crate) mod host;
 pub(crate) mod segment;

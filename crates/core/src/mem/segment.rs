@@ -2,7 +2,6 @@
 
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::SegReg;
-use crate::arch::vector;
 use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Road, Step, Window};
@@ -132,7 +131,9 @@ impl Machine<'_, '_> {
         if self.is_real() {
             Ok(real_segment(self.cpu.segment(reg), selector))
         } else {
-            self.read_data_segment(reg, selector)
+            let incoming = self.read_data_segment(reg, selector)?;
+            self.mark_accessed(&incoming)?;
+            Ok(incoming.segment)
         }
     }
 
@@ -145,126 +146,6 @@ impl Machine<'_, '_> {
             SegReg::Cs => self.refresh_mode(),
             _ => {}
         }
-    }
-
-    /// The descriptor checks of a data or stack segment load (SDM vol. 2B, "MOV": the
-    /// exceptions of protected mode), in the manual's order. P is checked last.
-    fn read_data_segment(&mut self, reg: SegReg, selector: u16) -> Result<Segment, Leave> {
-        let gp = |code: u16| Leave::Fault(Fault::with_code(vector::GP, code & !3));
-        let cpl = self.cpu.cpl();
-        let rpl = (selector & 3) as u8;
-        if selector & !3 == 0 {
-            return self.null_segment(reg, selector, cpl);
-        }
-        let (linear, raw) = self.read_descriptor(selector)?;
-        let attributes = descriptor_attributes(raw);
-        let is_data = attributes.0 & 0x18 == 0x10;
-        let not_present = if reg == SegReg::Ss {
-            let writable = is_data && attributes.has_write_or_read();
-            if rpl != cpl || !writable || attributes.dpl() != cpl {
-                return Err(gp(selector));
-            }
-            vector::SS
-        } else {
-            let readable = attributes.0 & 0x10 != 0 && (is_data || attributes.has_write_or_read());
-            let conforming = attributes.is_code() && attributes.0 & 4 != 0;
-            let dpl = attributes.dpl();
-            if !readable || !conforming && (rpl > dpl || cpl > dpl) {
-                return Err(gp(selector));
-            }
-            vector::NP
-        };
-        if attributes.0 & 0x80 == 0 {
-            return Err(Fault::with_code(not_present, selector & !3).into());
-        }
-        self.set_accessed(linear, raw)?;
-        Ok(Segment {
-            selector,
-            base: descriptor_base(raw),
-            limit: descriptor_limit(raw),
-            attributes: Attributes(attributes.0 | 1),
-        })
-    }
-
-    /// A null selector: legal in DS, ES, FS, GS; in SS only in 64-bit code below CPL 3.
-    fn null_segment(&self, reg: SegReg, selector: u16, cpl: u8) -> Result<Segment, Leave> {
-        let stack = reg == SegReg::Ss;
-        let rpl = (selector & 3) as u8;
-        if stack && !(self.cpu.is_64_bit_code() && cpl < 3 && rpl == cpl) {
-            return Err(Fault::GP.into());
-        }
-        let dpl = if stack { u32::from(cpl) << 5 } else { 0 };
-        Ok(Segment {
-            selector,
-            base: 0,
-            limit: 0,
-            attributes: Attributes(Attributes::UNUSABLE | dpl),
-        })
-    }
-
-    /// Reads a descriptor from the GDT or LDT; returns its linear address too. #GP(selector)
-    /// beyond the table.
-    pub(crate) fn read_descriptor(&mut self, selector: u16) -> Result<(u64, u64), Leave> {
-        self.read_descriptor_or(selector, Fault::with_code(vector::GP, selector & !3))
-    }
-
-    /// The same, with the fault that a selector beyond the table raises.
-    pub(crate) fn read_descriptor_or(
-        &mut self,
-        selector: u16,
-        fault: Fault,
-    ) -> Result<(u64, u64), Leave> {
-        let fault = Leave::Fault(fault);
-        let (base, limit) = if selector & 4 == 0 {
-            (self.cpu.gdtr.base, u32::from(self.cpu.gdtr.limit))
-        } else if self.cpu.ldtr.attributes.is_usable() && self.cpu.ldtr.selector & !3 != 0 {
-            (self.cpu.ldtr.base, self.cpu.ldtr.limit)
-        } else {
-            return Err(fault);
-        };
-        let offset = u32::from(selector & !7);
-        // Compared in 32 bits, so that a limit of FFFF does not wrap.
-        if offset + 7 > limit {
-            return Err(fault);
-        }
-        let linear = base.wrapping_add(u64::from(offset));
-        let mut raw = [0; 8];
-        self.read_linear(linear, &mut raw)?;
-        Ok((linear, u64::from_le_bytes(raw)))
-    }
-
-    /// Sets the accessed bit of a descriptor in memory if it is clear.
-    pub(crate) fn set_accessed(&mut self, linear: u64, raw: u64) -> Step {
-        if raw >> 40 & 1 != 0 {
-            return Ok(());
-        }
-        let at = linear.wrapping_add(5);
-        let operand = self.prepare_linear(at, 1, Access::Write)?;
-        self.update_locked(&operand, &mut |byte| byte | 1)?;
-        Ok(())
-    }
-}
-
-/// A code segment that a transfer is about to enter.
-#[derive(Clone, Copy)]
-pub(crate) struct CodeTarget {
-    pub(crate) segment: Segment,
-    /// Linear address of its descriptor, and the descriptor.
-    pub(crate) linear: u64,
-    pub(crate) raw: u64,
-    /// The privilege level it will run at.
-    pub(crate) cpl: u8,
-}
-
-impl CodeTarget {
-    pub(crate) fn new(selector: u16, linear: u64, raw: u64, cpl: u8) -> CodeTarget {
-        let segment = Segment {
-            selector: selector & !3 | u16::from(cpl),
-            base: descriptor_base(raw),
-            limit: descriptor_limit(raw),
-            attributes: Attributes(descriptor_attributes(raw).0 | 1),
-        };
-        CodeTarget { segment, linear, raw, cpl }
     }
 }
 
@@ -287,20 +168,4 @@ fn rights(attributes: Attributes, real: bool) -> (bool, bool) {
 /// Is an address canonical with 48 bits?
 pub(crate) fn is_canonical(linear: u64) -> bool {
     ((linear as i64) << 16 >> 16) as u64 == linear
-}
-
-/// The attributes of a descriptor, in the layout of [`Attributes`].
-pub(crate) fn descriptor_attributes(raw: u64) -> Attributes {
-    Attributes((raw >> 40) as u32 & 0xF0FF)
-}
-
-/// The base of a descriptor of a code or data segment.
-pub(crate) fn descriptor_base(raw: u64) -> u64 {
-    raw >> 16 & 0xFF_FFFF | raw >> 56 << 24
-}
-
-/// The limit of a descriptor in bytes.
-pub(crate) fn descriptor_limit(raw: u64) -> u32 {
-    let limit = (raw & 0xFFFF | raw >> 32 & 0xF_0000) as u32;
-    if raw >> 55 & 1 != 0 { limit << 12 | 0xFFF } else { limit }
 }

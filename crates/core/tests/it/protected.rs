@@ -5,12 +5,12 @@ use crate::guest::{CODE, Guest};
 use realmode::arch::rflags::{IF, TF, VM, ZF};
 use realmode::*;
 
-const GDT: u64 = 0x5000;
-const IDT: u64 = 0x5800;
-const TSS: u64 = 0x5F00;
+pub const GDT: u64 = 0x5000;
+pub const IDT: u64 = 0x5800;
+pub const TSS: u64 = 0x5F00;
 
 /// A descriptor of a 4 GiB or byte-limited segment.
-fn descriptor(base: u32, limit: u32, access: u8, flags: u8) -> [u8; 8] {
+pub fn descriptor(base: u32, limit: u32, access: u8, flags: u8) -> [u8; 8] {
     let raw = u64::from(limit & 0xFFFF)
         | u64::from(base & 0xFF_FFFF) << 16
         | u64::from(access) << 40
@@ -20,7 +20,7 @@ fn descriptor(base: u32, limit: u32, access: u8, flags: u8) -> [u8; 8] {
     raw.to_le_bytes()
 }
 
-fn gate(selector: u16, offset: u32, access: u8) -> [u8; 8] {
+pub fn gate(selector: u16, offset: u32, access: u8) -> [u8; 8] {
     let raw = u64::from(offset & 0xFFFF)
         | u64::from(selector) << 16
         | u64::from(access) << 40
@@ -28,23 +28,23 @@ fn gate(selector: u16, offset: u32, access: u8) -> [u8; 8] {
     raw.to_le_bytes()
 }
 
-const CODE32: u16 = 0x08;
-const DATA32: u16 = 0x10;
-const CODE16: u16 = 0x18;
-const DATA16: u16 = 0x20;
-const USER_CODE: u16 = 0x2B;
-const USER_DATA: u16 = 0x33;
-const TSS32: u16 = 0x38;
-const LDT: u16 = 0x40;
-const CALL_GATE: u16 = 0x4B;
-const ABSENT: u16 = 0x50;
-const READ_ONLY: u16 = 0x58;
-const EXECUTE_ONLY: u16 = 0x60;
-const CONFORMING: u16 = 0x68;
+pub const CODE32: u16 = 0x08;
+pub const DATA32: u16 = 0x10;
+pub const CODE16: u16 = 0x18;
+pub const DATA16: u16 = 0x20;
+pub const USER_CODE: u16 = 0x2B;
+pub const USER_DATA: u16 = 0x33;
+pub const TSS32: u16 = 0x38;
+pub const LDT: u16 = 0x40;
+pub const CALL_GATE: u16 = 0x4B;
+pub const ABSENT: u16 = 0x50;
+pub const READ_ONLY: u16 = 0x58;
+pub const EXECUTE_ONLY: u16 = 0x60;
+pub const CONFORMING: u16 = 0x68;
 
 /// A guest at CPL 0 in flat 32-bit code, with a GDT, an IDT of 32-bit interrupt gates that lead
 /// to HLTs at 6000 + vector, and a 32-bit TSS.
-fn guest(code: &[u8]) -> Guest {
+pub fn guest(code: &[u8]) -> Guest {
     let mut guest = Guest::new(code);
     let table = [
         [0; 8],
@@ -85,13 +85,13 @@ fn guest(code: &[u8]) -> Guest {
 }
 
 /// The dword `index` places above ESP.
-fn stacked(guest: &Guest, index: u64) -> u32 {
+pub fn stacked(guest: &Guest, index: u64) -> u32 {
     let at = guest.reg(Reg::Rsp) + index * 4;
     u32::from_le_bytes(guest.peek(at, 4).try_into().unwrap())
 }
 
 /// Runs one instruction that must fault; returns the vector and the error code on the stack.
-fn faults(guest: &mut Guest) -> (u8, u32) {
+pub fn faults(guest: &mut Guest) -> (u8, u32) {
     assert_eq!(guest.run(1), Stop::Budget);
     let rip = guest.cpu.rip;
     assert!((0x6000..0x6040).contains(&rip), "no handler at {rip:x}");
@@ -222,7 +222,7 @@ fn p10_software_interrupts_check_the_gate_and_name_it() {
 }
 
 /// The same guest at CPL 3.
-fn user(code: &[u8]) -> Guest {
+pub fn user(code: &[u8]) -> Guest {
     let mut guest = guest(code).with(Reg::Rsp, 0x3000);
     for (reg, selector, attributes) in [
         (SegReg::Cs, USER_CODE, 0xC0FB),

@@ -281,6 +281,10 @@ fn stack(random: &mut Prng, level: u64) -> (u64, u64) {
 /// A TSS with the stacks of the inner levels.
 fn stacks(random: &mut Prng, is_wide: bool) -> Vec<u8> {
     let mut bytes = vec![0; if is_wide { 0x68 } else { 0x2C }];
+    if is_wide {
+        // The bitmap of ports begins somewhere in it or behind.
+        bytes[0x66] = random.below(0x70) as u8;
+    }
     let size = if is_wide { 4 } else { 2 };
     for level in 0..3 {
         let (pointer, selector) = stack(random, level);
