@@ -58,6 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
         sinks,
         trace,
         disk_errors,
+        turns: 0,
     }
     .run()?;
 
@@ -146,18 +147,20 @@ fn screen_text(args: &Args, finished: &Finished, machine: &Machine<'_>) -> Strin
 fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     let outcome = finished.outcome;
     let message = outcome.message(finished.awaited.as_deref());
-    if !finished.stderr_at_line_start {
-        eprintln!();
-    }
+    let mut text = if finished.stderr_at_line_start { String::new() } else { "\n".to_owned() };
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
-        eprintln!("realmode: {}", report::reason(&message, &place));
+        text.push_str(&format!("realmode: {}\n", report::reason(&message, &place)));
+        if finished.resets > 0 {
+            text.push_str(&format!("  after resets and triple faults: {}\n", finished.resets));
+        }
     } else if matches!(outcome, Outcome::Exit { .. })
         || outcome == Outcome::PowerOff && finished.awaited.is_some()
     {
-        eprintln!("realmode: {message}");
+        text.push_str(&format!("realmode: {message}\n"));
     }
     if args.stats {
-        eprint!("{}", report::stats(finished));
+        text.push_str(&report::stats(finished));
     }
+    stdout::explain(&text);
 }

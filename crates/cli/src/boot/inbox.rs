@@ -22,10 +22,11 @@ pub(super) enum Input {
     End,
 }
 
-/// Where input comes from. It is asked once before each turn, until it has said `End`.
+/// Where input comes from. It is asked before each turn, and while the guest waits for the next
+/// one, until it has said `End`.
 pub(super) trait Source {
-    /// What has come since it was last asked.
-    fn take(&mut self) -> Vec<Input>;
+    /// What has come since it was last asked, and goes in before turn `turn`, counted from 0.
+    fn take(&mut self, turn: u64) -> Vec<Input>;
 
     /// Sleeps until something has come, or `most` is over.
     fn wait(&mut self, most: Duration);
@@ -57,10 +58,10 @@ impl Inbox {
     }
 
     /// Asks for more input, and gives the machine what it has room for. False if that is nothing.
-    pub(super) fn feed<C: Console>(&mut self, pc: &mut Pc<'_, C>) -> bool {
+    pub(super) fn feed<C: Console>(&mut self, pc: &mut Pc<'_, C>, turn: u64) -> bool {
         let has_room = self.keys.len() + self.serial.len() < MOST_WAITING;
         if let Some(source) = self.source.as_mut().filter(|_| has_room) {
-            for input in source.take() {
+            for input in source.take(turn) {
                 self.put(input);
             }
         }
@@ -108,7 +109,7 @@ impl Stdin {
 }
 
 impl Source for Stdin {
-    fn take(&mut self) -> Vec<Input> {
+    fn take(&mut self, _turn: u64) -> Vec<Input> {
         let mut inputs: Vec<Input> = self.early.take().into_iter().collect();
         match self.from.try_recv() {
             Ok(input) => inputs.push(input),
@@ -139,7 +140,7 @@ mod tests {
     struct List(Vec<Input>);
 
     impl Source for List {
-        fn take(&mut self) -> Vec<Input> {
+        fn take(&mut self, _turn: u64) -> Vec<Input> {
             if self.0.is_empty() { vec![Input::End] } else { vec![self.0.remove(0)] }
         }
 
@@ -152,11 +153,11 @@ mod tests {
         let mut pc = Pc::new(&ram, ()).expect("one page");
         let list = vec![Input::Serial(vec![b'x'; 300]), Input::Keys("ab".to_owned())];
         let mut inbox = Inbox::new(Some(Box::new(List(list))));
-        assert!(inbox.feed(&mut pc));
+        assert!(inbox.feed(&mut pc, 0));
         assert!((1..300).contains(&inbox.serial.len()), "the port's queue is short");
-        assert!(inbox.feed(&mut pc) && pc.is_typing());
+        assert!(inbox.feed(&mut pc, 0) && pc.is_typing());
         assert!(inbox.is_open());
-        assert!(!inbox.feed(&mut pc), "the guest has taken nothing");
+        assert!(!inbox.feed(&mut pc, 0), "the guest has taken nothing");
         assert!(!inbox.is_open());
         assert!(!inbox.serial.is_empty(), "what has not been taken waits");
     }

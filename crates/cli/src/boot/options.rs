@@ -23,11 +23,11 @@ With SeaBIOS (package seabios), whose text goes to COM1, and with --vga to the s
   realmode boot --bios $BIOS --disk disk.img --memory 64
   realmode boot --bios $BIOS --disk disk.img --serial stdio --clock real
 GRUB's rescue floppy: a command line, a command, and what it answers
-  realmode boot --bios $BIOS --floppy grub-rescue-floppy.img --cpu intel,-pae \\
+  realmode boot --bios $BIOS --floppy grub-rescue-floppy.img \\
     --type 'c@GNU GRUB' --type 'ls\\n@grub>' --until '(fd0)'
 memtest86+, which turns paging on if there is PAE, and uses the x87 if there is a TSC
-  realmode boot --bios $BIOS --kernel memtest86+x64.bin --append console=ttyS0,115200 \\
-    --cpu intel,-pae,-tsc,-lm --memory 32 --until 'Pass:'
+  realmode boot --bios $BIOS --kernel memtest86+ia32.bin --append console=ttyS0,115200 \\
+    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing'
 
 Where output goes: COM1 and the debug ports (E9h, 402h) to stdout as they come; the debug ports
 with --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on
@@ -139,7 +139,8 @@ pub(crate) struct Args {
 
     /// End after so many instructions (20k, 3M and 1G work too)
     ///
-    /// A string instruction with REP counts once.
+    /// A string instruction with REP counts once. A guest that waits for a key in a BIOS waits for
+    /// ever, since the BIOS's timer goes on; a limit ends that.
     #[arg(long, value_name = "N", value_parser = arguments::count)]
     #[arg(allow_negative_numbers = true)]
     pub(super) limit: Option<u64>,

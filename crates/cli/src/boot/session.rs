@@ -42,6 +42,8 @@ pub(super) struct Session<'a, 'm> {
     pub(super) trace: Option<Trace<'a>>,
     pub(super) disk_errors: Rc<DiskErrors>,
     pub(super) progress: Progress,
+    /// How many turns there were.
+    pub(super) turns: u64,
 }
 
 /// A run that is over.
@@ -94,7 +96,7 @@ impl Session<'_, '_> {
         // Long turns alternate with single steps, which find an instruction that jumps to itself.
         let (mut length, mut is_single) = (FIRST_TURN, false);
         loop {
-            self.inbox.feed(&mut self.machine.pc);
+            self.inbox.feed(&mut self.machine.pc, self.turns);
             let before = self.before(if is_single { 1 } else { length });
             let stop = self.turn(before.budget)?;
             if self.show()? == Taken::Closed {
@@ -132,6 +134,7 @@ impl Session<'_, '_> {
     }
 
     fn turn(&mut self, budget: u64) -> Result<Stop, String> {
+        self.turns += 1;
         let Machine { pc, cpu, emulator } = &mut *self.machine;
         let stop = match &mut self.trace {
             Some(trace) => pc.run_observed(emulator, cpu, budget, trace),
@@ -158,7 +161,7 @@ impl Session<'_, '_> {
     fn wait(&mut self) -> Option<Outcome> {
         let pc = &mut self.machine.pc;
         // What has just been typed may have woken it, so this comes first.
-        while !self.inbox.feed(pc) {
+        while !self.inbox.feed(pc, self.turns) {
             let due = pc.next_event().filter(|_| self.clock == ClockKind::Real);
             if due.is_none() && !self.inbox.is_open() {
                 return Some(Outcome::Idle);
