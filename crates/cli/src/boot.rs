@@ -13,6 +13,7 @@ mod inbox;
 mod input;
 mod interrupt;
 mod journal;
+mod kernel;
 mod keys;
 mod live;
 mod machine;
@@ -211,18 +212,20 @@ fn draw(last: Option<&Last>, png: &OutputFile) -> Result<(), String> {
 fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     let outcome = finished.outcome;
     let message = outcome.message(finished.awaited.as_deref());
-    if !finished.stderr_at_line_start {
-        eprintln!();
-    }
+    let mut text = if finished.stderr_at_line_start { String::new() } else { "\n".to_owned() };
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
-        eprintln!("realmode: {}", report::reason(&message, &place));
+        text.push_str(&format!("realmode: {}\n", report::reason(&message, &place)));
+        if finished.resets > 0 {
+            text.push_str(&format!("  after resets and triple faults: {}\n", finished.resets));
+        }
     } else if matches!(outcome, Outcome::Exit { .. })
         || outcome == Outcome::PowerOff && finished.awaited.is_some()
     {
-        eprintln!("realmode: {message}");
+        text.push_str(&format!("realmode: {message}\n"));
     }
     if args.stats {
-        eprint!("{}", report::stats(finished));
+        text.push_str(&report::stats(finished));
     }
+    stdout::explain(&text);
 }

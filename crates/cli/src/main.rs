@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::run(&args),
     };
     result.unwrap_or_else(|message| {
-        eprintln!("realmode: {message}");
+        stdout::explain(&format!("realmode: {message}\n"));
         ExitCode::from(2)
     })
 }

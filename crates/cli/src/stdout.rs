@@ -1,4 +1,4 @@
-//! What a command prints when it is done.
+//! What a command prints: results on stdout, explanations on stderr.
 
 use std::io::{self, Write};
 
@@ -11,4 +11,9 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Explains something on stderr. If that cannot be written, there is nobody to tell.
+pub(crate) fn explain(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -10,6 +10,8 @@ mod demo;
 mod disk;
 #[path = "cli/firmware.rs"]
 mod firmware;
+#[path = "cli/kernel.rs"]
+mod kernel;
 #[path = "cli/live.rs"]
 mod live;
 #[path = "cli/misuse.rs"]

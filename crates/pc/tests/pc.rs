@@ -1,9 +1,19 @@
 //! Guests that run in the PC, from their first byte to how they end.
 
+#[path = "pc/bad_input.rs"]
+mod bad_input;
 #[path = "pc/devices.rs"]
 mod devices;
 #[path = "pc/firmware.rs"]
 mod firmware;
+#[path = "pc/grub.rs"]
+mod grub;
+#[path = "pc/memtest.rs"]
+mod memtest;
+#[path = "pc/multiboot.rs"]
+mod multiboot;
+#[path = "pc/terminal.rs"]
+mod terminal;
 
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;

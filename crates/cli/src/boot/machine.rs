@@ -11,6 +11,7 @@ use super::arguments::ImageAt;
 use super::console::Output;
 use super::disk::{DiskErrors, ImageDisk, Writes};
 use super::files;
+use super::kernel;
 use super::options::Args;
 use super::outside::Outside;
 
@@ -47,6 +48,8 @@ enum Software {
     Image { bytes: Vec<u8>, segment: u16, offset: u16, name: String },
     /// The first sector of a floppy.
     BootSector { bytes: Vec<u8>, path: PathBuf },
+    /// A multiboot kernel, and its command line.
+    Multiboot { kernel: Vec<u8>, path: PathBuf, append: String },
     /// A BIOS, and what it finds.
     Bios(Box<Firmware>),
 }
@@ -118,7 +121,11 @@ impl Software {
         if let Some(path) = &args.bios {
             let bytes = files::read(path, MOST_BIOS, "a BIOS of 16 MiB")?;
             let kernel = match &args.kernel {
-                Some(path) => Some((files::read(path, ram, &in_ram)?, path.clone())),
+                Some(path) => {
+                    let kernel = files::read(path, ram, &in_ram)?;
+                    kernel::check_with_bios(&kernel, path)?;
+                    Some((kernel, path.clone()))
+                }
                 None => None,
             };
             return Ok(Software::Bios(Box::new(Firmware {
@@ -129,6 +136,15 @@ impl Software {
                 kernel,
                 append: args.append.clone(),
             })));
+        }
+        if let Some(path) = &args.kernel {
+            let kernel = files::read(path, ram, &in_ram)?;
+            kernel::check_alone(&kernel, path, &args.cpu)?;
+            if args.floppy.is_some() {
+                return Err("a multiboot kernel has no floppy: leave out --floppy".to_owned());
+            }
+            let (path, append) = (path.clone(), args.append.clone());
+            return Ok(Software::Multiboot { kernel, path, append });
         }
         if let Some(path) = &args.floppy {
             return Ok(Software::BootSector { bytes: read_floppy(path)?, path: path.clone() });
@@ -156,6 +172,9 @@ impl Software {
                      or --bios for one that calls a BIOS"
                 )
             })?,
+            Software::Multiboot { kernel, path, append } => {
+                pc.boot_multiboot(kernel, append).map_err(|error| named(path, &error))?
+            }
             Software::Bios(firmware) => {
                 firmware.load(pc)?;
                 return Ok(Cpu::reset_as(profile));

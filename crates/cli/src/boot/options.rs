@@ -14,6 +14,7 @@ Examples:
   realmode boot                                       the demo guest
   realmode boot --image kernel.bin@1000:0000 --stats  a flat image, loaded at 10000h
   realmode boot --floppy disk.img --until 'login:'    a boot sector, without a BIOS
+  realmode boot --kernel kernel.elf --append debug    a multiboot kernel, without a BIOS
   realmode boot --image test.bin@0000:7C00 --json     for scripts: one object on stdout
   realmode boot --screen png:screen.png --limit 50M   a picture of the screen at the end
 
@@ -23,11 +24,11 @@ With SeaBIOS (package seabios), whose text goes to COM1, and with --vga to the s
   realmode boot --bios $BIOS --disk disk.img --memory 64
   realmode boot --bios $BIOS --disk disk.img --serial stdio --clock real
 GRUB's rescue floppy: a command line, a command, and what it answers
-  realmode boot --bios $BIOS --floppy grub-rescue-floppy.img --cpu intel,-pae \\
+  realmode boot --bios $BIOS --floppy grub-rescue-floppy.img \\
     --type 'c@GNU GRUB' --type 'ls\\n@grub>' --until '(fd0)'
 memtest86+, which turns paging on if there is PAE, and uses the x87 if there is a TSC
-  realmode boot --bios $BIOS --kernel memtest86+x64.bin --append console=ttyS0,115200 \\
-    --cpu intel,-pae,-tsc,-lm --memory 32 --until 'Pass:'
+  realmode boot --bios $BIOS --kernel memtest86+ia32.bin --append console=ttyS0,115200 \\
+    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing'
 
 On a terminal, the guest's screen is shown live, or COM1 as long as there is nothing on the
 screen, and keys go to the guest. Ctrl-C ends the run. Ctrl-] before a key has the guest get it
@@ -90,8 +91,11 @@ pub(crate) struct Args {
     #[arg(long, requires = "disk")]
     pub(super) writable: bool,
 
-    /// A Linux kernel (bzImage), or what has its format, for the BIOS to boot
-    #[arg(long, value_name = "FILE", requires = "bios")]
+    /// A kernel: with a BIOS a bzImage, which it boots; without one a multiboot kernel
+    ///
+    /// Which it is, its header says. One that has both is a multiboot kernel, unless --bios is
+    /// given. A multiboot kernel gets no modules.
+    #[arg(long, value_name = "FILE")]
     pub(super) kernel: Option<PathBuf>,
 
     /// The kernel's command line
@@ -159,7 +163,8 @@ pub(crate) struct Args {
 
     /// End after so many instructions (20k, 3M and 1G work too)
     ///
-    /// A string instruction with REP counts once.
+    /// A string instruction with REP counts once. A guest that waits for a key in a BIOS waits for
+    /// ever, since the BIOS's timer goes on; a limit ends that.
     #[arg(long, value_name = "N", value_parser = arguments::count)]
     #[arg(allow_negative_numbers = true)]
     pub(super) limit: Option<u64>,

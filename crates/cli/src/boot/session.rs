@@ -127,7 +127,6 @@ impl Session<'_, '_> {
             self.feed()?;
             let before = self.before(if is_single { 1 } else { length });
             let stop = self.turn(before.budget)?;
-            self.turns += 1;
             if self.show()? == Taken::Closed {
                 return Ok(Outcome::OutputClosed);
             }
@@ -174,6 +173,7 @@ impl Session<'_, '_> {
     }
 
     fn turn(&mut self, budget: u64) -> Result<Stop, String> {
+        self.turns += 1;
         let Machine { pc, cpu, emulator } = &mut *self.machine;
         let stop = match &mut self.trace {
             Some(trace) => pc.run_observed(emulator, cpu, budget, trace),

@@ -7,6 +7,7 @@ use realmode_pc::Channel;
 use super::arguments::SerialTo;
 use super::files::OutputFile;
 use super::options::Args;
+use crate::stdout;
 
 /// Where one channel goes.
 #[derive(Clone, Copy)]
@@ -83,7 +84,7 @@ impl<'a> Sinks<'a> {
     /// Says something on stderr, on a line of its own.
     pub(super) fn say(&mut self, message: &str) {
         let before = if self.stderr_at_line_start { "" } else { "\n" };
-        eprintln!("{before}realmode: {message}");
+        stdout::explain(&format!("{before}realmode: {message}\n"));
         self.stderr_at_line_start = true;
     }
 

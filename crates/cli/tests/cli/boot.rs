@@ -117,6 +117,11 @@ fn a_reader_that_has_seen_enough_ends_the_run_quietly() {
     let mut child = start(&["boot", "--image", &image]);
     drop(child.stdout.take());
     finish(child).expect(0, &[]).is_silent();
+    // again: out E9h, al; jmp again
+    let image = format!("{}@0000:7C00", file("yes-debug.bin", &[0xE6, 0xE9, 0xEB, 0xFC]));
+    let mut child = start(&["boot", "--image", &image, "--serial", "stdio", "--stats"]);
+    drop(child.stderr.take());
+    finish(child).expect(0, &[]).is_silent();
 }
 
 #[test]

@@ -10,6 +10,8 @@ const SECTOR: usize = 512;
 const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/guests/disk.bin");
 /// The exit code for the status that says that all went well, 50h.
 const GOOD: i32 = 0x50 << 1 | 1;
+/// The one for 51h, which says that something went wrong.
+const BAD: i32 = 0x51 << 1 | 1;
 
 fn image(name: &str) -> String {
     let bytes: Vec<u8> = (0..4 * SECTOR).map(|i| (i / SECTOR) as u8).collect();
@@ -55,6 +57,6 @@ fn a_disk_that_shrinks_under_the_guest_has_bad_sectors_and_the_run_goes_on() {
     let cut = OpenOptions::new().write(true).open(&image).expect("it is ours");
     cut.set_len(SECTOR as u64).expect("a file can be cut off");
     child.stdin.as_mut().expect("a pipe").write_all(b"!").expect("the guest waits for it");
-    let said = finish(child).expect(0x51 << 1 | 1 & 0xFF, &["sector 3 of", &image, "shorter"]);
+    let said = finish(child).expect(BAD, &["sector 3 of", &image, "shorter"]);
     assert_eq!(said.stderr.matches("sector").count(), 2, "once: {}", said.stderr);
 }

@@ -26,6 +26,25 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
         (&["--image", "a.bin@0000:17C00"], &["17C00", "hexadecimal"]),
         (&["--image", "a.bin@0000:7C0G"], &["7C0G", "hexadecimal"]),
         (&["--image", "a.bin@0:0", "--floppy", "b.img"], &["cannot be used with"]),
+        (&["--image", "a.bin@0:0", "--bios", "b.bin"], &["cannot be used with"]),
+        (&["--vga", "a.bin"], &["--bios"]),
+        (&["--boot-order", "disk"], &["--bios"]),
+        (&["--append", "quiet"], &["--kernel"]),
+        (&["--writable"], &["--disk"]),
+        (&["--bios", "b.bin", "--boot-order", "tape"], &["'tape'", "floppy, disk"]),
+        (&["--cpu", "z80"], &["no such processor", "8086"]),
+        (&["--cpu", "intel,-warp"], &["`warp` is no feature", "pae"]),
+        (&["--cpu", "intel,pae"], &["`pae` is not -FEATURE"]),
+        (&["--clock", "slow"], &["virtual, real"]),
+        (&["--date", "tomorrow"], &["not a date", "2026-01-31 12:00:00"]),
+        (&["--exit-port", "10000"], &["10000", "hexadecimal"]),
+        (&["--exit-port", "60"], &["port 60h belongs to a device", "F4h"]),
+        (&["--type", "ls"], &["@TRIGGER"]),
+        (&["--type", "ls@"], &["after the @"]),
+        (&["--type", "@x"], &["before the @"]),
+        (&["--type", r"a\x@b"], &[r"`\x` is none of"]),
+        (&["--type", "é@b"], &["`é` has no key"]),
+        (&["--serial", ""], &["stdio or a file"]),
         (&["surplus"], &["surplus"]),
     ] {
         let all: Vec<&str> = [&["boot"], arguments].concat();
@@ -38,7 +57,7 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
 fn a_file_that_cannot_be_read_is_named() {
     let directory = env!("CARGO_TARGET_TMPDIR");
     let missing = format!("{directory}/no-such-file");
-    for option in ["--image", "--floppy"] {
+    for option in ["--image", "--floppy", "--disk", "--bios"] {
         let at = if option == "--image" { "@0000:7C00" } else { "" };
         realmode(&["boot", option, &format!("{missing}{at}")])
             .expect(2, &["cannot read", &missing]);
@@ -72,6 +91,83 @@ fn a_floppy_that_no_bios_would_boot_is_refused_with_a_way_around() {
     realmode(&["boot", "--floppy", &unsigned]).expect(2, &["9090", "55AA", &around]);
     let large = file("large.img", &vec![0; 2_949_121]);
     realmode(&["boot", "--floppy", &large]).expect(2, &["2.88 MB"]);
+}
+
+/// A BIOS whose processor starts at HLT.
+fn bios(name: &str, len: usize) -> String {
+    file(name, &vec![0xF4; len])
+}
+
+#[test]
+fn a_bios_that_was_cut_off_or_is_none_is_refused() {
+    let short = bios("short-bios.bin", 65_535);
+    realmode(&["boot", "--bios", &short]).expect(2, &[&short, "65535 bytes", "cut off?"]);
+    let odd = bios("odd-bios.bin", 65_537);
+    realmode(&["boot", "--bios", &odd]).expect(2, &[&odd, "65537 bytes", "multiple of 65536"]);
+    let empty = file("zero-bios.bin", &vec![0; 65_536]);
+    realmode(&["boot", "--bios", &empty]).expect(2, &[&empty, "not a BIOS"]);
+    let large = bios("large-bios.bin", (16 << 20) + 1);
+    realmode(&["boot", "--bios", &large]).expect(2, &[&large, "BIOS of 16 MiB"]);
+    let whole = bios("whole-bios.bin", 65_536);
+    realmode(&["boot", "--bios", &whole]).expect(4, &["idle"]);
+}
+
+#[test]
+fn what_a_bios_would_not_take_is_refused() {
+    let bios = bios("any-bios.bin", 65_536);
+    let refused = |option: &str, path: &str, words: &[&str]| {
+        realmode(&["boot", "--bios", &bios, option, path]).expect(2, &[&[path], words].concat());
+    };
+    let zeros = file("zeros.kernel", &vec![0; 4096]);
+    refused("--kernel", &zeros, &["no kernel", "HdrS", "bzImage"]);
+    let mut cut = vec![0; 1024];
+    cut[0x1F1] = 4;
+    cut[0x202..0x206].copy_from_slice(b"HdrS");
+    cut[0x206..0x208].copy_from_slice(&[0x0A, 0x02]);
+    cut[0x211] = 1;
+    refused("--kernel", &file("cut.kernel", &cut), &["setup code", "cut off?"]);
+    refused("--vga", &zeros, &["no option ROM", "55 AA"]);
+    let large = file("larger.img", &vec![0; 2_949_121]);
+    refused("--floppy", &large, &["2.88 MB"]);
+    let line = "x".repeat(2048);
+    cut.resize(8192, 0x90);
+    let kernel = file("whole.kernel", &cut);
+    let arguments = ["boot", "--bios", &bios, "--kernel", &kernel, "--append", &line];
+    realmode(&arguments).expect(2, &[&kernel, "2048 bytes", "2047"]);
+}
+
+#[test]
+fn a_disk_of_no_or_of_part_of_a_sector_is_refused_and_stays_as_it_is() {
+    let empty = file("empty.disk", &[]);
+    realmode(&["boot", "--disk", &empty]).expect(2, &[&empty, "is empty", "512"]);
+    let bytes = [0x5A; 1000];
+    let odd = file("odd.disk", &bytes);
+    for more in [&[][..], &["--writable"]] {
+        let said = realmode(&[&["boot", "--disk", &odd], more].concat());
+        said.expect(2, &[&odd, "1000 bytes", &format!("truncate -s 1024 {odd}")]);
+    }
+    assert_eq!(fs::read(&odd).expect("still there"), bytes);
+}
+
+#[test]
+fn a_disk_that_may_be_written_is_no_other_input_and_no_output() {
+    let bytes = [0x5A; 1024];
+    let disk = file("both.disk", &bytes);
+    let arguments = ["boot", "--disk", &disk];
+    for more in [
+        &["--writable", "--floppy", &disk][..],
+        &["--serial", &disk],
+        &["--debug", &disk],
+        &["--trace", &disk],
+        &["--screen", &format!("png:{disk}")],
+    ] {
+        // Bootable, so that nothing else is wrong with it.
+        let mut bootable = bytes;
+        bootable[510..512].copy_from_slice(&[0x55, 0xAA]);
+        fs::write(&disk, bootable).expect("it is ours");
+        realmode(&[&arguments[..], more].concat()).expect(2, &["same file", &disk]);
+        assert_eq!(fs::read(&disk).expect("still there"), bootable);
+    }
 }
 
 #[test]
