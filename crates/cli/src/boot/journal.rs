@@ -14,8 +14,8 @@
 //!
 //! An event enters between two turns of the run: its first number says after how many turns, its
 //! second how many instructions had been executed by then, so that a replay that goes another way
-//! is noticed. After `close` nothing can enter any more. `clock` has the readings of a real clock in the order in which they were taken,
-//! each as nanoseconds after the one before it.
+//! is noticed. After `close` nothing can enter any more. `clock` has the readings of a real clock
+//! in the order in which they were taken, each as nanoseconds after the one before it.
 
 use realmode_pc::{Held, Key};
 

@@ -35,12 +35,14 @@ screen, and keys go to the guest. Ctrl-C ends the run. Ctrl-] before a key has t
 whatever it is, as Ctrl-] Ctrl-C; Ctrl-] s shows the other one of screen and COM1. What COM1 and
 the debug ports printed follows at the end. --screen none, --json and --serial stdio are not live.
 
-Else output goes where it is read: COM1 and the debug ports (E9h, 402h) to stdout as they come; the debug ports
-with --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on
-it; all else goes to stderr.
+Otherwise COM1 and the debug ports (E9h, 402h) go to stdout as they come; the debug ports with
+--bios or --serial stdio to stderr. At the end the screen follows, if there is anything on it; all
+else goes to stderr.
 
 Time is virtual unless --clock says otherwise: 10 ns an instruction, and waiting takes none. Then
-two runs agree to the instruction, also in the date. What stdin sends comes when it comes.
+two runs agree to the instruction, also in the date. What stdin and keys bring comes when it comes;
+--record writes it down and --replay brings it again. At the keyboard, --clock real is what you
+want: on the virtual clock a countdown is over at once.
 
 How a guest ends the run:
   a word of 2000h to port 604h   power-off: exit code 0
