@@ -208,6 +208,9 @@ fn report(shared: &Shared<'_>, time: Duration) {
         100.0 * per_case(tally.unimplemented),
         tally.blocks_retired,
     );
+    for line in tally.census.lines() {
+        println!("{line}");
+    }
 }
 
 /// Runs a case after those of its group that come before it, and prints what it does.

@@ -10,8 +10,14 @@ mod demo;
 mod disk;
 #[path = "cli/firmware.rs"]
 mod firmware;
+#[path = "cli/kernel.rs"]
+mod kernel;
+#[path = "cli/live.rs"]
+mod live;
 #[path = "cli/misuse.rs"]
 mod misuse;
+#[path = "cli/record.rs"]
+mod record;
 #[path = "cli/run_image.rs"]
 mod run_image;
 #[path = "cli/snapshot.rs"]

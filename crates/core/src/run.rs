@@ -10,7 +10,7 @@ mod single;
 
 use crate::arch::control::{CR0_PE, DR6_BS, EFER_LMA};
 use crate::arch::registers::SegReg;
-use crate::arch::rflags::{RF, TF};
+use crate::arch::rflags::{RF, TF, VM};
 use crate::bus::{Bus, Control, Phys};
 use crate::cache::{Blocks, CacheLine};
 use crate::error::Error;
@@ -302,6 +302,9 @@ impl<'m> Emulator<'m> {
         let outside = |what| Error::ModeOutsideProfile { profile: self.profile.name, what };
         if self.profile.generation < Generation::I80286 && cpu.cr0 & CR0_PE != 0 {
             return Err(outside("CR0.PE is set"));
+        }
+        if self.profile.generation < Generation::I80386 && cpu.rflags & VM != 0 {
+            return Err(outside("EFLAGS.VM is set"));
         }
         if self.profile.generation < Generation::Modern && cpu.msr.efer & EFER_LMA != 0 {
             return Err(outside("EFER.LMA is set"));

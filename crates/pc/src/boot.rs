@@ -86,7 +86,7 @@ impl<'m, C: Console> Pc<'m, C> {
         (cs.selector == MISSING.0 && !self.is_memory(Phys(at))).then_some(vector)
     }
 
-    fn set_vectors(&mut self) {
+    pub(crate) fn set_vectors(&mut self) {
         for vector in 0..=255u8 {
             let offset = (MISSING.1 + u16::from(vector)).to_le_bytes();
             let segment = MISSING.0.to_le_bytes();

@@ -137,4 +137,94 @@ pub enum Error {
         /// The most.
         most: u64,
     },
+    /// A kernel without a multiboot header.
+    #[error("not a multiboot kernel: no whole header 1BADB002h in the first 8192 bytes")]
+    MultibootNoHeader,
+    /// A kernel that requires what this loader does not know.
+    #[error("the multiboot header requires {unknown:04X}h; bits 0, 1 and 2 of its flags are known")]
+    MultibootRequires {
+        /// The bits of its flags that are not known.
+        unknown: u16,
+    },
+    /// A kernel whose header does not say where it is loaded.
+    #[error("the multiboot header has no addresses (flag bit 16), so an ELF is needed: it is none")]
+    MultibootNoAddresses,
+    /// A kernel whose header has addresses out of order.
+    #[error(
+        "the addresses of the multiboot header are out of order: header {header:#x}, \
+         load {load:#x}, load end {load_end:#x}, bss end {bss_end:#x}"
+    )]
+    MultibootAddresses {
+        /// Where the header is loaded.
+        header: u32,
+        /// Where the first byte is loaded.
+        load: u32,
+        /// The end of what is loaded; 0 is all of the file.
+        load_end: u32,
+        /// The end of what is cleared; 0 is none.
+        bss_end: u32,
+    },
+    /// A kernel that ends within what is to be loaded.
+    #[error("the kernel ends at {len} bytes, within what is to be loaded: cut off?")]
+    MultibootCutOff {
+        /// Its length.
+        len: u64,
+    },
+    /// A kernel that would lie where no memory is, or where it is told of its machine.
+    #[error(
+        "{len} bytes of the kernel at {start:#x} cover 9F000h-FFFFFh, where the boot information \
+         and devices are: link it at 100000h"
+    )]
+    MultibootInHole {
+        /// The physical address they were to start at.
+        start: u64,
+        /// How many they are.
+        len: u64,
+    },
+    /// A kernel that starts where nothing of it is.
+    #[error("the entry of the kernel is {entry:#x}, where nothing of it is loaded")]
+    MultibootEntry {
+        /// The address.
+        entry: u32,
+    },
+    /// A multiboot kernel needs memory up to 1 MiB, where others lie.
+    #[error("a multiboot kernel needs 1 MiB of RAM, and there are {len} bytes")]
+    MultibootNoRam {
+        /// The size of RAM.
+        len: u64,
+    },
+    /// A kernel for 64-bit loaders.
+    #[error("the kernel is a 64-bit ELF; multiboot 1 takes a 32-bit one (objcopy -O elf32-i386)")]
+    Elf64,
+    /// An ELF that is no program for this machine.
+    #[error(
+        "the kernel is an ELF of class {class}, data {data}, type {kind}, machine {machine}; \
+         needed are 1, 1, 2, 3: an executable for the 80386"
+    )]
+    ElfOther {
+        /// 1 is 32 bits, 2 is 64.
+        class: u8,
+        /// 1 is little endian.
+        data: u8,
+        /// 2 is an executable.
+        kind: u16,
+        /// 3 is the 80386.
+        machine: u16,
+    },
+    /// An ELF with program headers that are too short.
+    #[error("the kernel has program headers of {size} bytes, at least 32 are needed: damaged?")]
+    ElfHeaderSize {
+        /// Their size.
+        size: u16,
+    },
+    /// A segment of an ELF that is larger in the file than in memory.
+    #[error("the segment at {start:#x} has {file} bytes and memory for {memory}: damaged?")]
+    ElfSegment {
+        /// Its physical address.
+        start: u32,
+        /// Bytes in the file.
+        file: u32,
+        /// Bytes in memory.
+        memory: u32,
+    },
 }

@@ -43,6 +43,18 @@ const CAN_USE_HEAP: u8 = 1 << 7;
 /// The first version with a command line pointer.
 const LEAST_VERSION: u16 = 0x0202;
 
+/// Is this a bzImage, or what has its format: is there a header?
+///
+/// ```
+/// let mut kernel = vec![0; 1024];
+/// assert!(!realmode_pc::is_bzimage(&kernel));
+/// kernel[0x202..0x206].copy_from_slice(b"HdrS");
+/// assert!(realmode_pc::is_bzimage(&kernel));
+/// ```
+pub fn is_bzimage(image: &[u8]) -> bool {
+    image.get(MAGIC..HEADER_END).is_some_and(|header| header.starts_with(b"HdrS"))
+}
+
 /// A kernel that waits for the BIOS.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernel<'m> {
@@ -53,7 +65,7 @@ pub(crate) struct Kernel<'m> {
 
 impl<'m> Kernel<'m> {
     pub(crate) fn new(image: &'m [u8], command_line: &'m str, ram: u64) -> Result<Self, Error> {
-        let header = image.get(..HEADER_END).filter(|header| header[MAGIC..].starts_with(b"HdrS"));
+        let header = image.get(..HEADER_END).filter(|_| is_bzimage(image));
         let header = header.ok_or(Error::KernelNoHeader)?;
         let version = u16::from_le_bytes([header[VERSION], header[VERSION + 1]]);
         if version < LEAST_VERSION || header[LOAD_FLAGS] & LOADED_HIGH == 0 {

@@ -14,7 +14,8 @@ use crate::screen::{Screen, TEXT_BASE};
 /// The most RAM: what lies above belongs to devices and the BIOS.
 pub const MAX_RAM: u64 = 0xC000_0000;
 
-const HOLE: u64 = 0xA_0000;
+/// Where low memory ends.
+pub(crate) const HOLE: u64 = 0xA_0000;
 const UPPER: u64 = 0xC_0000;
 const FOUR_GIB: u64 = 1 << 32;
 /// BIOS images come in these, and this much of one is seen below 1 MiB.
@@ -23,7 +24,8 @@ const MOST_ROM: u64 = 0x100_0000;
 const MOST_SHADOW: usize = 0x2_0000;
 /// The processor starts so far from the end of ROM.
 const START: usize = 16;
-const UPPER_END: u64 = 0x10_0000;
+/// Where memory goes on after the last hole.
+pub(crate) const UPPER_END: u64 = 0x10_0000;
 const PAGE: u64 = PAGE_SIZE as u64;
 
 /// RAM and what of the space below 1 MiB is memory.
@@ -142,6 +144,14 @@ impl<'m> Memory<'m> {
             self.shadow |= 1 << page;
         }
         Ok(())
+    }
+
+    /// Writes zeros, as far as RAM reaches.
+    pub(crate) fn clear(&self, start: Phys, len: u64) {
+        let cells = usize::try_from(start.0).ok().and_then(|start| self.ram.get(start..));
+        for cell in cells.unwrap_or(&[]).iter().take(usize::try_from(len).unwrap_or(usize::MAX)) {
+            cell.store(0, Ordering::Relaxed);
+        }
     }
 
     /// The byte a load from `at` would read; all ones where there is no memory.

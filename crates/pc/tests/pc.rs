@@ -1,14 +1,24 @@
 //! Guests that run in the PC, from their first byte to how they end.
 
+#[path = "pc/bad_input.rs"]
+mod bad_input;
 #[path = "pc/devices.rs"]
 mod devices;
 #[path = "pc/firmware.rs"]
 mod firmware;
+#[path = "pc/grub.rs"]
+mod grub;
 #[cfg(feature = "serde")]
 #[path = "pc/hostile_state.rs"]
 mod hostile_state;
+#[path = "pc/memtest.rs"]
+mod memtest;
+#[path = "pc/multiboot.rs"]
+mod multiboot;
 #[path = "pc/state.rs"]
 mod state;
+#[path = "pc/terminal.rs"]
+mod terminal;
 
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;

@@ -11,6 +11,8 @@ use std::rc::Rc;
 use realmode_pc::{Disk, DiskError, SECTOR};
 use serde::{Deserialize, Serialize};
 
+use super::files;
+
 /// What becomes of sectors that the guest writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writes {
@@ -61,13 +63,13 @@ impl DiskInUse {
 
     /// What a snapshot needs to know.
     pub(super) fn saved(&self) -> Result<SavedDisk, String> {
-        let failed = |error: io::Error| cannot_read(&self.path, &error);
+        let failed = |error: io::Error| format!("cannot read {}: {error}", self.path.display());
         let overlay = self.overlay.as_ref().map(|overlay| overlay.borrow());
         let sectors = || overlay.iter().flat_map(|overlay| overlay.iter());
         Ok(SavedDisk {
             path: fs::canonicalize(&self.path).map_err(failed)?,
             sectors: self.sectors,
-            sum: sum(&self.path).map_err(failed)?,
+            sum: files::sum(&self.path)?.1,
             written: sectors().map(|(lba, _)| *lba).collect(),
             contents: sectors().flat_map(|(_, sector)| sector.iter().copied()).collect(),
         })
@@ -93,7 +95,7 @@ impl SavedDisk {
                 disk.sectors, self.sectors
             ));
         }
-        if sum(path).map_err(|error| cannot_read(path, &error))? != self.sum {
+        if files::sum(path)?.1 != self.sum {
             return Err(format!(
                 "{shown} is not the disk of the snapshot, or has been written to since: its \
                  checksum is another; {advice}"
@@ -110,23 +112,6 @@ impl SavedDisk {
         self.contents.len() == self.written.len() * SECTOR
             && self.written.iter().all(|lba| *lba < self.sectors)
     }
-}
-
-/// The CRC-32 of a file.
-fn sum(path: &Path) -> io::Result<u32> {
-    let mut file = File::open(path)?;
-    let mut sum = crc32fast::Hasher::new();
-    let mut buffer = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(sum.finalize()),
-            len => sum.update(&buffer[..len]),
-        }
-    }
-}
-
-fn cannot_read(path: &Path, error: &io::Error) -> String {
-    format!("cannot read {}: {error}", path.display())
 }
 
 /// What went wrong with the image while the guest used it.

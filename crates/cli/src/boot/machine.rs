@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicU8;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use realmode::{CacheLine, Cpu, Emulator, Profile};
 use realmode_pc::{Clock, Pc};
@@ -13,7 +12,9 @@ use super::arguments::ImageAt;
 use super::console::Output;
 use super::disk::{DiskErrors, DiskInUse, ImageDisk, Writes};
 use super::files;
+use super::kernel;
 use super::options::{Args, ClockKind};
+use super::outside::Outside;
 use super::snapshot::{Loaded, Run};
 
 /// The guest that runs when none is named, and where it is loaded.
@@ -29,8 +30,6 @@ const FLOPPIES: [usize; 8] =
     [163_840, 184_320, 327_680, 368_640, 737_280, 1_228_800, 1_474_560, 2_949_120];
 /// Lines of decode cache.
 const LINES: usize = 2048;
-/// 2026-01-01: any date does, as long as it is always the same.
-const DATE: i64 = 1_767_225_600;
 /// CMOS memory: what a BIOS boots first and second, a nibble each; not the floppy's signature.
 const CMOS_BOOT_ORDER: u8 = 0x3D;
 
@@ -42,6 +41,7 @@ pub(super) struct Parts {
     lines: Vec<CacheLine>,
     profile: Profile,
     clock: Option<Box<dyn Fn() -> u64>>,
+    date: i64,
     exit_port: u16,
     /// What the machine is put into once it is put together.
     loaded: Option<Loaded>,
@@ -53,6 +53,8 @@ enum Software {
     Image { bytes: Vec<u8>, segment: u16, offset: u16, name: String },
     /// The first sector of a floppy.
     BootSector { bytes: Vec<u8>, path: PathBuf },
+    /// A multiboot kernel, and its command line.
+    Multiboot { kernel: Vec<u8>, path: PathBuf, append: String },
     /// A BIOS, as memory, and what it finds.
     Bios { rom: Box<[AtomicU8]>, firmware: Box<Firmware> },
     /// What is in the RAM of a snapshot.
@@ -95,10 +97,16 @@ pub(super) struct Machine<'m> {
 }
 
 impl Parts {
-    /// Reads all that the machine is made of.
-    pub(super) fn read(args: &Args) -> Result<Parts, String> {
-        if let Some(path) = &args.load {
-            return Parts::load(path, args.disk.as_deref());
+    /// Reads all that the machine is made of, unless it is in a snapshot.
+    pub(super) fn read(
+        args: &Args,
+        outside: &Outside,
+        loaded: Option<Loaded>,
+    ) -> Result<Parts, String> {
+        let clock = outside.clock.clone();
+        let clock = clock.map(|clock| Box::new(move || clock.read()) as Box<dyn Fn() -> u64>);
+        if let Some(loaded) = loaded {
+            return Parts::load(loaded, args.disk.as_deref(), clock);
         }
         let software = Software::read(args)?;
         let writes = if args.writable { Writes::Through } else { Writes::Kept };
@@ -109,23 +117,24 @@ impl Parts {
             disk,
             lines: vec![CacheLine::EMPTY; LINES],
             profile: args.cpu.clone(),
-            clock: match args.clock {
-                ClockKind::Virtual => None,
-                ClockKind::Real => Some(nanoseconds_from(0)),
-            },
+            clock,
+            date: outside.date,
             exit_port: args.exit_port,
             loaded: None,
         })
     }
 
-    /// Reads a snapshot, and opens its disk: that of `--disk`, or where it was.
-    fn load(path: &Path, disk: Option<&Path>) -> Result<Parts, String> {
-        let mut loaded = Loaded::open(path)?;
+    /// The parts of a snapshot. Opens its disk: that of `--disk`, or where it was.
+    fn load(
+        mut loaded: Loaded,
+        disk: Option<&Path>,
+        clock: Option<Box<dyn Fn() -> u64>>,
+    ) -> Result<Parts, String> {
         let disk = match (loaded.disk(), disk) {
             (Some(saved), given) => Some(saved.open(given.unwrap_or(saved.path()))?),
             (None, None) => None,
             (None, Some(_)) => {
-                let path = path.display();
+                let path = loaded.path().display();
                 return Err(format!("--disk: the machine in {path} has none; leave it out"));
             }
         };
@@ -139,10 +148,8 @@ impl Parts {
             disk,
             lines: vec![CacheLine::EMPTY; LINES],
             profile: loaded.profile().clone(),
-            clock: match loaded.clock() {
-                ClockKind::Virtual => None,
-                ClockKind::Real => Some(nanoseconds_from(loaded.now())),
-            },
+            clock,
+            date: 0,
             exit_port: loaded.exit_port(),
             loaded: Some(loaded),
         })
@@ -155,11 +162,11 @@ impl Parts {
 
     /// Puts the machine together.
     pub(super) fn assemble(&mut self, args: &Args, output: Output) -> Result<Machine<'_>, String> {
-        let Parts { ram, software, disk, lines, profile, clock, exit_port, loaded } = self;
-        let clock_kind = if clock.is_some() { ClockKind::Real } else { ClockKind::Virtual };
+        let Parts { ram, software, disk, lines, profile, clock, date, exit_port, loaded } = self;
         let mut pc = Pc::new(ram, output).map_err(|error| error.to_string())?;
         pc.set_exit_port(*exit_port).map_err(|error| format!("--exit-port: {error}"))?;
-        pc.set_date(args.date.unwrap_or_else(|| default_date(clock_kind)));
+        pc.set_date(*date);
+        let clock_kind = if clock.is_some() { ClockKind::Real } else { ClockKind::Virtual };
         if let Some(clock) = clock {
             pc.set_clock(Clock::Real(&**clock));
         }
@@ -180,7 +187,7 @@ impl Parts {
             firmware: software.firmware(),
             disk: disk_in_use,
             clock: clock_kind,
-            run: loaded.as_ref().map(|loaded| loaded.run().clone()).unwrap_or_default(),
+            run: Run::default(),
         };
         if let Some(loaded) = loaded.take() {
             loaded.restore(&mut machine)?;
@@ -196,11 +203,11 @@ impl Software {
         if let Some(path) = &args.bios {
             let bytes = files::read(path, MOST_BIOS, "a BIOS of 16 MiB")?;
             let kernel = match &args.kernel {
-                Some(path) => Some(Kernel {
-                    path: path.clone(),
-                    image: files::read(path, ram, &in_ram)?,
-                    append: args.append.clone(),
-                }),
+                Some(path) => {
+                    let image = files::read(path, ram, &in_ram)?;
+                    kernel::check_with_bios(&image, path)?;
+                    Some(Kernel { path: path.clone(), image, append: args.append.clone() })
+                }
                 None => None,
             };
             return Ok(Software::of_firmware(Firmware {
@@ -210,6 +217,15 @@ impl Software {
                 floppy: args.floppy.as_deref().map(read_floppy).transpose()?.map(padded),
                 kernel,
             }));
+        }
+        if let Some(path) = &args.kernel {
+            let kernel = files::read(path, ram, &in_ram)?;
+            kernel::check_alone(&kernel, path, &args.cpu)?;
+            if args.floppy.is_some() {
+                return Err("a multiboot kernel has no floppy: leave out --floppy".to_owned());
+            }
+            let (path, append) = (path.clone(), args.append.clone());
+            return Ok(Software::Multiboot { kernel, path, append });
         }
         if let Some(path) = &args.floppy {
             return Ok(Software::BootSector { bytes: read_floppy(path)?, path: path.clone() });
@@ -249,6 +265,9 @@ impl Software {
                      or --bios for one that calls a BIOS"
                 )
             })?,
+            Software::Multiboot { kernel, path, append } => {
+                pc.boot_multiboot(kernel, append).map_err(|error| named(path, &error))?
+            }
             Software::Bios { rom, firmware } => {
                 firmware.load(rom, pc)?;
                 return Ok(Cpu::reset_as(profile));
@@ -283,20 +302,6 @@ impl Firmware {
 
 fn named(path: &Path, error: &realmode_pc::Error) -> String {
     format!("{}: {error}", path.display())
-}
-
-/// A clock that shows `now` now.
-fn nanoseconds_from(now: u64) -> Box<dyn Fn() -> u64> {
-    let start = Instant::now();
-    Box::new(move || now.saturating_add(start.elapsed().as_nanos().try_into().unwrap_or(u64::MAX)))
-}
-
-fn default_date(clock: ClockKind) -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    match (clock, now) {
-        (ClockKind::Real, Ok(now)) => now.as_secs().try_into().unwrap_or(DATE),
-        _ => DATE,
-    }
 }
 
 fn read_rom(path: &Path) -> Result<Vec<u8>, String> {

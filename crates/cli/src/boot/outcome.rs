@@ -42,6 +42,8 @@ pub(super) enum Outcome {
     OutputClosed,
     /// A snapshot was saved after so many instructions.
     Saved(u64),
+    /// The user or a signal ended it; this is the exit code.
+    Interrupted(u8),
     /// A stop this machine does not expect.
     Other(Stop),
 }
@@ -68,6 +70,7 @@ impl Outcome {
             Outcome::Exit { value, .. } => Ending::Exit(value).process_status().unwrap_or(NOWHERE),
             Outcome::Idle => IDLE,
             Outcome::Limit(_) => LIMIT,
+            Outcome::Interrupted(code) => code,
             _ => NOWHERE,
         }
     }
@@ -89,6 +92,7 @@ impl Outcome {
             Outcome::Unimplemented(_) => "unimplemented",
             Outcome::OutputClosed => "output-closed",
             Outcome::Saved(_) => "saved",
+            Outcome::Interrupted(_) => "interrupted",
             Outcome::Other(_) => "stopped",
         }
     }
@@ -147,6 +151,7 @@ impl std::fmt::Display for Outcome {
             }
             Outcome::Unimplemented(what) => unimplemented(what, f),
             Outcome::OutputClosed => f.write_str("nobody reads the output any more"),
+            Outcome::Interrupted(_) => f.write_str("interrupted: the guest was still running"),
             Outcome::Saved(count) => write!(f, "saved at instruction {count}"),
             Outcome::Other(stop) => write!(f, "stopped: {stop:?}"),
         }
@@ -200,6 +205,7 @@ mod tests {
             (Outcome::SeenOnScreen, true, 0),
             (Outcome::OutputClosed, true, 0),
             (Outcome::Saved(1), true, 0),
+            (Outcome::Interrupted(130), true, 130),
             (Outcome::Idle, false, 4),
             (Outcome::Idle, true, 4),
             (Outcome::Limit(1), false, 6),

@@ -37,7 +37,9 @@ impl Session<'_, '_> {
         match self.saving.as_ref().map(|saving| &saving.at) {
             None => false,
             Some(At::Instruction(_)) => self.left_to_save() == Some(0),
-            Some(At::Text(text)) => pc.console().is_to_be_saved() || script::shown(pc, text) > 0,
+            Some(At::Text(text)) => {
+                pc.console().is_to_be_saved() || script::shown(pc, &self.com1, text) > 0
+            }
         }
     }
 
@@ -80,6 +82,7 @@ impl Session<'_, '_> {
             faults: self.spent() - self.instructions(),
             turns: self.machine.run.turns,
             waiting: self.inbox.waiting(),
+            com1: self.com1.sent().to_vec(),
             ..Run::default()
         };
         self.script.save(self.machine.pc.console(), &mut run);

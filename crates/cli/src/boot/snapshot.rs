@@ -65,6 +65,9 @@ pub(super) struct Run {
     pub(super) awaited: Watch,
     /// How often the text awaited was on the screen already.
     pub(super) known: u64,
+    /// What makes a terminal on COM1 show what it showed.
+    #[serde(with = "serde_bytes")]
+    pub(super) com1: Vec<u8>,
 }
 
 /// Saves a machine that is between two runs.
@@ -135,18 +138,18 @@ impl Loaded {
         self.source.contents.made_of.firmware.take()
     }
 
-    /// How far the run had come.
-    pub(super) fn run(&self) -> &Run {
-        &self.source.contents.run
+    /// Its file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Puts a machine, made of the same, into the saved state.
     pub(super) fn restore(self, machine: &mut Machine<'_>) -> Result<(), String> {
         let path = self.path;
         let ram: &[AtomicU8] = machine.ram;
-        let Snapshot { state, cpu, .. } = self.source.fill(ram)?;
+        let Snapshot { state, cpu, run, .. } = self.source.fill(ram)?;
         machine.pc.restore(&state).map_err(|error| format!("{}: {error}", path.display()))?;
-        machine.cpu = cpu;
+        (machine.cpu, machine.run) = (cpu, run);
         Ok(())
     }
 }

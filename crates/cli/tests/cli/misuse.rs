@@ -27,7 +27,6 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
         (&["--image", "a.bin@0000:7C0G"], &["7C0G", "hexadecimal"]),
         (&["--image", "a.bin@0:0", "--floppy", "b.img"], &["cannot be used with"]),
         (&["--image", "a.bin@0:0", "--bios", "b.bin"], &["cannot be used with"]),
-        (&["--kernel", "a.bin"], &["--bios"]),
         (&["--vga", "a.bin"], &["--bios"]),
         (&["--boot-order", "disk"], &["--bios"]),
         (&["--append", "quiet"], &["--kernel"]),
@@ -120,7 +119,7 @@ fn what_a_bios_would_not_take_is_refused() {
         realmode(&["boot", "--bios", &bios, option, path]).expect(2, &[&[path], words].concat());
     };
     let zeros = file("zeros.kernel", &vec![0; 4096]);
-    refused("--kernel", &zeros, &["not a kernel", "HdrS", "bzImage"]);
+    refused("--kernel", &zeros, &["no kernel", "HdrS", "bzImage"]);
     let mut cut = vec![0; 1024];
     cut[0x1F1] = 4;
     cut[0x202..0x206].copy_from_slice(b"HdrS");

@@ -152,6 +152,8 @@ fn options_that_contradict_a_snapshot_are_refused() {
         ("--cpu", "intel"),
         ("--date", "now"),
         ("--exit-port", "501"),
+        ("--record", "x"),
+        ("--replay", "x"),
     ] {
         realmode(&["boot", "--load", &snapshot, option, value])
             .expect(2, &["cannot be used with", option]);

@@ -4,17 +4,21 @@
 
 pub mod bus;
 pub mod coverage;
+pub mod deliver;
 pub mod file;
 pub mod names;
+pub mod tables;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::cases::bus::{Arena, CaseBus, Image, get, put};
+use crate::cases::deliver::deliver;
 use crate::cases::file::{Case, PageKind, StopIs, parse};
 use crate::cases::names::Assign;
+use crate::cases::tables::{enter, lay_out, quad};
 use crate::guest::Seen;
-use realmode::arch::rflags::{AC, ARITH, IF, RF, TF};
+use realmode::arch::rflags::{ARITH, IF, RF, TF};
 use realmode::*;
 
 /// Every case of every file.
@@ -118,6 +122,8 @@ struct Setup {
     want: Cpu,
     want_image: Image,
     want_stop: StopIs,
+    /// Where a frame has the flags.
+    flags_at: Option<u64>,
 }
 
 fn attempt(case: &Case, profile: &Profile, arena: &Arena, way: &Way) -> Vec<String> {
@@ -142,8 +148,8 @@ fn attempt(case: &Case, profile: &Profile, arena: &Arena, way: &Way) -> Vec<Stri
     }
     cpu.pending.interrupt = setup.want.pending.interrupt;
     for any in &case.want.any {
-        any.apply(&mut cpu, profile);
-        any.apply(&mut setup.want, profile);
+        any.apply(&mut cpu, profile, None);
+        any.apply(&mut setup.want, profile, None);
     }
     compare_cpu(&cpu, &setup.want, case.want.undefined, &mut lines);
     if !lines.is_empty() && cpu.rip != setup.want.rip {
@@ -169,29 +175,38 @@ fn set_up(case: &Case, profile: &Profile, flags_before: bool) -> Setup {
         put(&mut image, n * 4, &(HANDLERS as u32 + n as u32).to_le_bytes());
     }
     put(&mut image, HANDLERS, &[0xF4; 256]);
-    let mut cpu = first_cpu(case, profile);
+    if case.protected.is_some() {
+        lay_out(&mut image, HANDLERS);
+        fill(&mut image, &case.set);
+    }
+    let mut cpu = first_cpu(case, profile, &image);
     if flags_before {
         cpu.rflags |= ARITH;
     }
     for set in &case.set {
-        set.apply(&mut cpu, profile);
+        set.apply(&mut cpu, profile, case.protected.map(|_| &image));
     }
     let start = linear(&cpu, profile);
     put(&mut image, start, &case.code);
-    for set in &case.set {
-        if let Assign::Memory(at, bytes) = set {
-            put(&mut image, *at, bytes);
-        }
-    }
-    let (want, want_image) = expected(case, profile, &cpu, &image);
-    Setup { cpu, image, budget: case.budget, want, want_image, want_stop: case.want.stop }
+    fill(&mut image, &case.set);
+    expected(case, profile, cpu, image)
 }
 
-/// Everything zero, but registers of 32 bits have something in their upper half that must stay.
-fn first_cpu(case: &Case, profile: &Profile) -> Cpu {
+/// Puts what is said of memory into an image.
+fn fill(image: &mut Image, assigns: &[Assign]) {
+    for assign in assigns {
+        if let Assign::Memory(at, bytes) = assign {
+            put(image, *at, bytes);
+        }
+    }
+}
+
+/// Everything zero, but in real mode registers of 32 bits have something in their upper half that
+/// must stay.
+fn first_cpu(case: &Case, profile: &Profile, image: &Image) -> Cpu {
     let mut cpu = Cpu::reset_as(profile);
     cpu.seg = [Segment::real(0); 6];
-    if profile.generation >= Generation::I80386 {
+    if profile.generation >= Generation::I80386 && case.protected.is_none() {
         let junk = [0xA0A0, 0xC1C1, 0xD2D2, 0xB3B3, 0x5454, 0x6565, 0x7676, 0x8787];
         cpu.gpr = Registers::from(std::array::from_fn(|i| match junk.get(i) {
             Some(high) => high << 16,
@@ -204,6 +219,10 @@ fn first_cpu(case: &Case, profile: &Profile) -> Cpu {
     cpu.idtr = TableRegister { base: 0, limit: 0x3FF };
     *cpu.segment_mut(SegReg::Cs) = Segment::real(case.at.0);
     cpu.rip = case.at.1;
+    if let Some(level) = case.protected {
+        enter(&mut cpu, image, level);
+        Assign::selector(SegReg::Cs, case.at.0).apply(&mut cpu, profile, Some(image));
+    }
     cpu
 }
 
@@ -211,10 +230,10 @@ fn linear(cpu: &Cpu, profile: &Profile) -> u64 {
     cpu.segment(SegReg::Cs).base.wrapping_add(cpu.rip) & profile.linear_mask
 }
 
-/// The state and memory that a case wants.
-fn expected(case: &Case, profile: &Profile, cpu: &Cpu, image: &Image) -> (Cpu, Image) {
-    let (mut want, mut image) = (cpu.clone(), image.clone());
-    let stays = case.want.vector.is_some()
+/// Adds the state and memory that a case wants to what is there before.
+fn expected(case: &Case, profile: &Profile, cpu: Cpu, image: Image) -> Setup {
+    let (mut want, mut want_image, mut flags_at) = (cpu.clone(), image.clone(), None);
+    let stays = case.want.event.is_some()
         || matches!(case.want.stop, StopIs::Unimplemented(_) | StopIs::Shutdown);
     if !stays {
         want.rip = want.rip.wrapping_add(case.code.len() as u64);
@@ -225,41 +244,24 @@ fn expected(case: &Case, profile: &Profile, cpu: &Cpu, image: &Image) -> (Cpu, I
         _ => {}
     }
     for assign in &case.want.assigns {
-        assign.apply(&mut want, profile);
+        assign.apply(&mut want, profile, case.protected.map(|_| &image));
+        if let Assign::Marked(selector, bits) = assign {
+            let table = if selector & 4 == 0 { cpu.gdtr.base } else { cpu.ldtr.base };
+            let at = table + u64::from(selector & !7);
+            let marked = quad(&want_image, at) | bits;
+            put(&mut want_image, at, &marked.to_le_bytes());
+        }
     }
     // The frame is written before what the case says of memory, which may speak of the frame.
-    if let Some(vector) = case.want.vector {
-        deliver(&mut want, &mut image, profile, vector);
+    if let Some(event) = case.want.event {
+        flags_at = Some(deliver(&mut want, &mut want_image, profile, event));
         if case.want.stop == StopIs::Idle {
             want.rip += 1;
         }
     }
-    for assign in &case.want.assigns {
-        if let Assign::Memory(at, bytes) = assign {
-            put(&mut image, *at, bytes);
-        }
-    }
-    (want, image)
-}
-
-/// Delivery in real mode, from the state in which the event is raised.
-fn deliver(cpu: &mut Cpu, image: &mut Image, profile: &Profile, vector: u8) {
-    let mask = if cpu.segment(SegReg::Ss).attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
-    let base = cpu.segment(SegReg::Ss).base;
-    let frame =
-        [cpu.rflags as u16, cpu.segment(SegReg::Cs).selector, cpu.rip as u16].map(u16::to_le_bytes);
-    let mut sp = cpu.gpr[Reg::Rsp];
-    for word in frame {
-        sp = sp & !mask | sp.wrapping_sub(2) & mask;
-        put(image, base.wrapping_add(sp & mask) & profile.linear_mask, &word);
-    }
-    cpu.gpr[Reg::Rsp] = sp;
-    cpu.rflags &= !(IF | TF | RF | AC);
-    let entry = cpu.idtr.base + u64::from(vector) * 4;
-    let word = |at: u64| u16::from_le_bytes([get(image, at), get(image, at + 1)]);
-    let (ip, cs) = (word(entry), word(entry + 2));
-    Assign::Selector(SegReg::Cs, cs).apply(cpu, profile);
-    cpu.rip = u64::from(ip);
+    fill(&mut want_image, &case.want.assigns);
+    let (budget, want_stop) = (case.budget, case.want.stop);
+    Setup { cpu, image, budget, want, want_image, want_stop, flags_at }
 }
 
 /// Puts a HLT where the case ends and lets it be executed too. False if that would be another
@@ -268,6 +270,10 @@ fn follow_with_halt(setup: &mut Setup, case: &Case, profile: &Profile) -> bool {
     let want = &mut setup.want;
     let at = linear(want, profile);
     let start = linear(&setup.cpu, profile);
+    // HLT is for level 0.
+    if want.cpl() != 0 {
+        return false;
+    }
     let in_code = (start..start + case.code.len() as u64).contains(&at);
     let held_off = want.rflags & TF != 0 || want.pending.is_any() || want.shadow.is_any();
     let beyond = want.rip > u64::from(want.segment(SegReg::Cs).limit);
@@ -451,11 +457,9 @@ fn compare_memory(bus: &CaseBus<'_>, setup: &Setup, case: &Case, lines: &mut Vec
     pages.sort_unstable();
     pages.dedup();
     // The flags in a frame are as undefined as the flags.
-    let flags_at = case.want.vector.map(|_| {
-        let ss = setup.want.segment(SegReg::Ss);
-        ss.base.wrapping_add(setup.want.gpr[Reg::Rsp].wrapping_add(4) & 0xFFFF)
-    });
+    let flags_at = setup.flags_at;
     let mut shown = 0;
+    pages.retain(|page| !bus.holds(*page, setup.want_image.get(page)));
     pages.retain(|page| !case.pages.iter().any(|p| p.start == *page && p.kind == PageKind::Device));
     for at in pages.into_iter().flat_map(|page| page..page + PAGE_SIZE as u64) {
         let (mut is, mut wanted) = (bus.byte(at), get(&setup.want_image, at));

@@ -47,6 +47,13 @@ fn text_is_intel_syntax_with_every_size_spelled_out() {
 }
 
 #[test]
+fn d20_vex_in_16_bit_protected_mode_code_means_32_bits_without_its_w_bit() {
+    assert_eq!(text(Bits16, b"\xC4\xE2\x78\xF2\xC1"), "andn eax, eax, ecx");
+    assert_eq!(text(Bits16, b"\xC4\xE2\x79\xF7\xC1"), "shlx eax, ecx, eax");
+    assert_eq!(text(Bits16, b"\xC5\xF9\x6E\xC1"), "vmovd xmm0, ecx");
+}
+
+#[test]
 fn strings_show_their_width_their_repeat_and_their_segment() {
     let cases: &[(&[u8], &str)] = &[
         (&[0xA4], "movsb"),

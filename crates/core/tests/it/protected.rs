@@ -2,7 +2,7 @@
 //! and across levels.
 
 use crate::guest::{CODE, Guest};
-use realmode::arch::rflags::{IF, TF, ZF};
+use realmode::arch::rflags::{IF, TF, VM, ZF};
 use realmode::*;
 
 pub const GDT: u64 = 0x5000;
@@ -362,4 +362,18 @@ fn a_fault_in_the_handler_of_a_fault_is_a_double_fault_and_then_the_end() {
     twice.cpu.seg[SegReg::Ds as usize].attributes = Attributes(Attributes::UNUSABLE);
     twice.poke(IDT + 8 * 8 + 5, &[0x0E]);
     assert_eq!(twice.run(1), Stop::Shutdown);
+}
+
+#[test]
+fn a_286_has_no_virtual_8086_mode_to_be_in() {
+    // popf: no image has VM there, so that the mode would change in the middle of a block.
+    let mut guest = Guest::with_profile(&Profile::I80286, &[0x9D]);
+    guest.cpu.cr0 |= 1;
+    guest.cpu.rflags |= VM;
+    let mut emulator = Emulator::new(&Profile::I80286, &mut []);
+    let before = guest.cpu.clone();
+    let error = emulator.run(&mut guest.cpu, &mut guest.bus, 1).unwrap_err();
+    let what = "the Cpu is in a mode that profile 286 does not have: EFLAGS.VM is set";
+    assert_eq!(error.to_string(), what);
+    assert_eq!(guest.cpu, before);
 }

@@ -2,6 +2,7 @@
 
 use core::ops::ControlFlow;
 use core::sync::atomic::AtomicU8;
+use std::io::Write;
 
 use realmode::{CacheLine, Emulator, Profile, Stop};
 use realmode_pc::{Channel, Console, Ending, Pc, SECTOR};
@@ -9,8 +10,8 @@ use realmode_pc::{Channel, Console, Ending, Pc, SECTOR};
 use super::devices::InMemory;
 
 const SEABIOS: &str = "/usr/share/seabios/bios.bin";
-const SERVICES: &[u8] = include_bytes!("../../../../testdata/guests/services.bin");
-const FLOPPY: usize = 1_474_560;
+pub(super) const SERVICES: &[u8] = include_bytes!("../../../../testdata/guests/services.bin");
+pub(super) const FLOPPY: usize = 1_474_560;
 /// A minute of the guest's.
 const MOST: u64 = 60_000_000_000;
 /// Where the guest of services waits for a key.
@@ -18,11 +19,18 @@ const PROMPT: &str = "?";
 
 /// The BIOS, or `None` on a system without it.
 pub(super) fn seabios() -> Option<Vec<AtomicU8>> {
-    let Ok(bios) = std::fs::read(SEABIOS) else {
-        eprintln!("skipped: there is no {SEABIOS}");
-        return None;
-    };
-    Some(bios.into_iter().map(AtomicU8::new).collect())
+    file(SEABIOS).map(|bios| bios.into_iter().map(AtomicU8::new).collect())
+}
+
+/// A file of the system, or `None`, which is said in a line.
+pub(super) fn file(path: &str) -> Option<Vec<u8>> {
+    let file = std::fs::read(path).ok();
+    if file.is_none() {
+        // Not `eprintln!`: the test harness keeps that to itself when a test passes.
+        let line = format!("skipped: there is no {path}\n");
+        std::io::stderr().write_all(line.as_bytes()).expect("stderr takes a line");
+    }
+    file
 }
 
 fn memory() -> Vec<AtomicU8> {
@@ -30,17 +38,17 @@ fn memory() -> Vec<AtomicU8> {
 }
 
 /// Keeps the debug ports' output and breaks where it ends in a text.
-struct Log {
+pub(super) struct Log {
     seen: Vec<u8>,
     until: &'static str,
 }
 
 impl Log {
-    fn until(until: &'static str) -> Log {
+    pub(super) fn until(until: &'static str) -> Log {
         Log { seen: Vec::new(), until }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 }
@@ -57,7 +65,7 @@ impl Console for Log {
 }
 
 /// Boots and runs in slices, to the console's text or the guest's end. Returns the instructions.
-fn boot<'m>(pc: &mut Pc<'m, Log>, bios: &'m [AtomicU8], slice: u64) -> u64 {
+pub(super) fn boot<'m>(pc: &mut Pc<'m, Log>, bios: &'m [AtomicU8], slice: u64) -> u64 {
     // The cache is borrowed for as long as the memory is.
     let lines = vec![CacheLine::EMPTY; 2048].leak();
     let mut emulator = Emulator::new(&Profile::INTEL, lines);

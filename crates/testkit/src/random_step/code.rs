@@ -2,6 +2,7 @@
 //! about the right shape.
 
 use super::prng::Prng;
+use super::tables::{Aim, IDT, select};
 
 /// The operands of each one-byte opcode: `m` ModRM, `b` ModRM and a byte, `z` ModRM and a word of
 /// operand size, `i` byte, `2` word, `w` word of operand size, `e` word and byte, `j` short
@@ -43,14 +44,18 @@ const PREFIXES: &[u8] =
 pub(crate) struct Code {
     pub(crate) bytes: Vec<u8>,
     /// Offsets that displacements like to point to.
-    near: u16,
-    long: bool,
+    near: u64,
+    /// 16, 32 or 64.
+    bits: u8,
+    /// The privilege level, in protected mode.
+    level: Option<u8>,
 }
 
 impl Code {
-    /// `near` is an offset that displacements like to hit; `long` adds REX prefixes.
-    pub(crate) fn new(near: u16, long: bool) -> Code {
-        Code { bytes: Vec::with_capacity(128), near, long }
+    /// `near` is an offset that displacements like to hit; with a level there are instructions
+    /// that use the tables.
+    pub(crate) fn new(near: u64, bits: u8, level: Option<u8>) -> Code {
+        Code { bytes: Vec::with_capacity(128), near, bits, level }
     }
 
     /// Appends instructions until there are `len` bytes.
@@ -62,6 +67,11 @@ impl Code {
 
     /// Appends one instruction.
     pub(crate) fn instruction(&mut self, random: &mut Prng) {
+        if let Some(level) = self.level
+            && random.one_in(4)
+        {
+            return self.with_selector(random, level);
+        }
         self.prefixes(random);
         match random.below(32) {
             0 => {
@@ -93,7 +103,7 @@ impl Code {
         for _ in 0..count {
             self.bytes.push(random.pick(PREFIXES));
         }
-        if self.long && random.one_in(2) {
+        if self.bits == 64 && random.one_in(2) {
             self.bytes.push(0x40 | random.below(16) as u8);
         }
     }
@@ -128,14 +138,13 @@ impl Code {
             b'j' => self.short(random),
             b'J' => {
                 let distance = random.below(64).wrapping_sub(40);
-                self.number(distance, 2);
+                self.number(distance, self.word());
             }
             b'f' => {
                 self.immediate(random);
-                let selector = if random.one_in(2) { random.below(20) << 3 } else { random.next() };
-                self.number(selector, 2);
+                self.number(random.next(), 2);
             }
-            b'o' => self.number(u64::from(self.near), 2),
+            b'o' => self.number(self.near, self.word()),
             _ => {}
         }
     }
@@ -145,7 +154,7 @@ impl Code {
         self.bytes.extend([0x0F, opcode]);
         match opcode {
             0x05..=0x0B | 0x30..=0x37 | 0xA0..=0xA2 | 0xA8..=0xAA | 0xC8..=0xCF => {}
-            0x80..=0x8F => self.number(random.below(64).wrapping_sub(40), 2),
+            0x80..=0x8F => self.number(random.below(64).wrapping_sub(40), self.word()),
             0x70..=0x73 | 0xA4 | 0xAC | 0xBA | 0xC2 | 0xC4..=0xC6 => {
                 self.modrm(random);
                 self.number(random.next(), 1);
@@ -159,19 +168,119 @@ impl Code {
         // A third of all operands are registers; more would hide the memory.
         let modrm = if modrm >= 0xC0 && random.one_in(4) { modrm & 0x3F } else { modrm };
         self.bytes.push(modrm);
+        if self.bits != 16 {
+            return self.wide_address(random, modrm);
+        }
         match (modrm >> 6, modrm & 7) {
             (0, 6) => self.number(self.offset(random), 2),
-            (0, 5) if self.long => self.number(self.offset(random), 4),
             (1, _) => self.number(random.next(), 1),
             (2, _) => self.number(self.offset(random), 2),
             _ => {}
         }
     }
 
+    /// SIB and displacement of a 32-bit address.
+    fn wide_address(&mut self, random: &mut Prng, modrm: u8) {
+        let form = (modrm >> 6, modrm & 7);
+        let mut base = form.1;
+        if form.0 != 3 && form.1 == 4 {
+            let sib = random.next() as u8;
+            self.bytes.push(sib);
+            base = sib & 7;
+        }
+        match form.0 {
+            0 if base == 5 => self.number(self.offset(random), 4),
+            1 => self.number(random.next(), 1),
+            2 => self.number(self.offset(random), 4),
+            _ => {}
+        }
+    }
+
+    /// Bytes of a word of the default operand size.
+    fn word(&self) -> usize {
+        if self.bits == 16 { 2 } else { 4 }
+    }
+
+    /// An instruction that uses a selector, a gate or a frame, at a privilege level.
+    pub(crate) fn with_selector(&mut self, random: &mut Prng, level: u8) {
+        let register = random.below(8) as u8;
+        let other = 0xC0 | (random.below(8) as u8) << 3 | register;
+        match random.below(16) {
+            0..4 => {
+                let segment = random.pick(&[0, 0, 2, 3, 3, 4, 5, 1]);
+                self.selector_into(random, register, level, Aim::Data);
+                self.bytes.extend([0x8E, 0xC0 | segment << 3 | register]);
+            }
+            4 | 5 => {
+                self.bytes.push(random.pick(&[0xEA, 0x9A]));
+                self.number(self.near.wrapping_add(random.below(64)), self.word());
+                self.number(select(random, level, Aim::Code).into(), 2);
+            }
+            6 | 7 => self.returning(random, level),
+            8 => self.bytes.extend([0xCD, random.below(IDT + 1) as u8]),
+            9 if level == 0 || random.one_in(4) => {
+                let (aim, digit) = random.pick(&[(Aim::Ldt, 2), (Aim::Tss, 3)]);
+                self.selector_into(random, register, level, aim);
+                self.bytes.extend([0x0F, 0x00, 0xC0 | digit << 3 | register]);
+            }
+            9 | 10 => {
+                self.selector_into(random, register, level, Aim::Any);
+                let digit = random.pick(&[0, 1, 4, 5]);
+                self.bytes.extend([0x0F, 0x00, 0xC0 | digit << 3 | register]);
+            }
+            11 => {
+                self.selector_into(random, register, level, Aim::Any);
+                self.bytes.extend([0x0F, random.pick(&[2, 3]), other]);
+            }
+            12 => self.bytes.extend([0x63, other]),
+            13 => {
+                self.push(select(random, level, Aim::Data).into());
+                self.bytes.push(random.pick(&[0x07, 0x17, 0x1F]));
+            }
+            14 => self.bytes.push(random.pick(&[0xFA, 0xFB, 0x9C, 0x9D])),
+            _ => self.bytes.push(random.pick(&[0xEC, 0xED, 0xEE, 0x6C, 0x6E])),
+        }
+    }
+
+    /// MOV register, selector; now and then what the register holds has to do.
+    fn selector_into(&mut self, random: &mut Prng, register: u8, level: u8, aim: Aim) {
+        if random.one_in(8) {
+            return;
+        }
+        if self.bits != 16 {
+            self.bytes.push(0x66);
+        }
+        self.bytes.push(0xB8 | register);
+        self.number(select(random, level, aim).into(), 2);
+    }
+
+    /// PUSH of a word of the default size.
+    fn push(&mut self, value: u64) {
+        self.bytes.push(0x68);
+        self.number(value, self.word());
+    }
+
+    /// Pushes a frame and returns to it.
+    fn returning(&mut self, random: &mut Prng, level: u8) {
+        let any = random.below(4) as u8;
+        let target = if random.one_in(2) { level } else { level.max(any) };
+        let is_interrupt = random.one_in(2);
+        if target != level {
+            self.push(select(random, target, Aim::Data).into());
+            self.push(random.next() & 0xFFFE);
+        }
+        if is_interrupt {
+            self.push(random.next() & 0x3ED7);
+        }
+        self.push(select(random, target, Aim::Return).into());
+        self.push(self.near.wrapping_add(random.below(64)));
+        self.bytes.push(if is_interrupt { 0xCF } else { 0xCB });
+    }
+
     /// A displacement or an immediate that may be an address.
     fn offset(&self, random: &mut Prng) -> u64 {
         match random.below(4) {
-            0 => u64::from(self.near).wrapping_add(random.below(64)),
+            0 => self.near.wrapping_add(random.below(64)),
             1 => random.pick(&[0, 1, 0xFFFF, 0xFFFE, 0xFFFD, 0x0FFF, 0x0FFD, 0x7FFF, 0x8000]),
             2 => random.below(0x40),
             _ => random.next(),
@@ -180,7 +289,7 @@ impl Code {
 
     fn immediate(&mut self, random: &mut Prng) {
         let value = self.offset(random);
-        let size = if random.one_in(4) { 4 } else { 2 };
+        let size = if random.one_in(4) { 6 - self.word() } else { self.word() };
         self.number(value, size);
     }
 

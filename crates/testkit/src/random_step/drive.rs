@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use realmode::{Cpu, Emulator, Error, Observer, Phys, Reg, SegReg, Stop};
 
+use super::census::{Census, End};
 use super::memory::{Arena, Changes};
 use super::prng::mix;
 use super::state::Case;
@@ -56,6 +57,8 @@ pub(crate) struct Bench<'g> {
     pub(crate) uncached: Emulator<'g>,
     pub(crate) cached: Emulator<'g>,
     pub(crate) spare: Emulator<'g>,
+    /// What observers saw.
+    pub(crate) census: Census,
     /// Observers that also tell a person what happens.
     pub(crate) is_loud: bool,
 }
@@ -149,11 +152,14 @@ impl Bench<'_> {
         self.world.clock = run.retired.wrapping_sub(before.instructions);
         let end = if way == Way::Observed {
             let lines = if self.is_loud { MOST_LINES } else { 0 };
-            let mut watcher = Watcher { retired: 0, lines };
+            let mut watcher = Watcher { retired: 0, lines, census: &mut self.census };
             let end = emulator.run_observed(&mut run.cpu, &mut self.world, chunk, &mut watcher);
             let counted = emulator.counters().instructions - before.instructions;
             if watcher.retired != counted {
                 return Err(format!("observed {} of {counted} completed", watcher.retired));
+            }
+            if matches!(end, Ok(Stop::Unimplemented(_))) {
+                self.census.end(End::Unimplemented);
             }
             end
         } else {
@@ -236,13 +242,14 @@ impl Bench<'_> {
 const MOST_LINES: u32 = 400;
 
 /// Counts what it sees, and prints the beginning of it.
-struct Watcher {
+struct Watcher<'c> {
     retired: u64,
+    census: &'c mut Census,
     /// Lines to print.
     lines: u32,
 }
 
-impl Watcher {
+impl Watcher<'_> {
     fn print(&mut self, line: impl FnOnce() -> String) {
         if self.lines != 0 {
             self.lines -= 1;
@@ -251,8 +258,9 @@ impl Watcher {
     }
 }
 
-impl Observer for Watcher {
+impl Observer for Watcher<'_> {
     fn decoded(&mut self, cpu: &Cpu, bytes: &[u8]) {
+        self.census.begin(cpu, bytes);
         self.print(|| {
             let selector = cpu.segment(SegReg::Cs).selector;
             format!("{selector:04x}:{:08x} {bytes:02x?}", cpu.rip)
@@ -267,9 +275,11 @@ impl Observer for Watcher {
 
     fn retired(&mut self, _: &Cpu) {
         self.retired += 1;
+        self.census.end(End::Completed);
     }
 
     fn fault(&mut self, _: &Cpu, fault: realmode::Fault) {
+        self.census.end(End::Faulted);
         self.print(|| format!("  {fault}"));
     }
 }

@@ -7,15 +7,19 @@
 //! caches, so that a case also meets what earlier ones left behind; a replay begins with its
 //! group.
 
+mod census;
 mod code;
 mod drive;
 mod memory;
 mod prng;
+mod protected;
 mod state;
+mod tables;
 mod world;
 
 use realmode::{CacheLine, Cpu, Emulator, Intercepted, Policy, Profile, SplitLock};
 
+pub use census::Census;
 use code::Code;
 use drive::{Bench, Outcome, Way};
 use memory::{Arena, DIRTY_PAGES, PAGES, RAM_PAGES};
@@ -61,6 +65,8 @@ pub struct Tally {
     pub blocks_retired: u64,
     /// Cases that ended because something is not implemented.
     pub unimplemented: u64,
+    /// What the instructions of the observed runs were.
+    pub census: Census,
 }
 
 impl Tally {
@@ -74,6 +80,7 @@ impl Tally {
         self.faults += other.faults;
         self.blocks_retired += other.blocks_retired;
         self.unimplemented += other.unimplemented;
+        self.census.add(&other.census);
     }
 }
 
@@ -107,7 +114,8 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     let profile = Profile::ALL[random.below(Profile::ALL.len() as u64) as usize];
     let arena = Arena::new(random.pick(&[0, 0, 1, 8, 511]));
     for page in 0..PAGES {
-        let mut code = Code::new(random.next() as u16, false);
+        let bits = if page % 3 == 2 { 32 } else { 16 };
+        let mut code = Code::new(random.next() & 0xFFFF, bits, Some(0));
         code.fill(&mut random, 4096);
         arena.poke(page, 0, &code.bytes);
     }
@@ -120,6 +128,7 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
         uncached: Emulator::new(profile, &mut []),
         cached: Emulator::new(profile, &mut cache),
         spare: Emulator::new(profile, &mut spare_cache),
+        census: Census::default(),
         is_loud: false,
     };
     let policy = policy(&mut random);
@@ -149,6 +158,7 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     for emulator in [&bench.cached, &bench.spare] {
         tally.blocks_retired += emulator.counters().blocks_retired;
     }
+    tally.census = bench.census;
     tally.faults = bench.uncached.counters().faults;
     (tally, failures)
 }

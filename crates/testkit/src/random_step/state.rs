@@ -1,5 +1,5 @@
-//! Random processors: real mode, big real mode, states half-way into protected mode, on every
-//! profile, with whatever can wait or be cached in odd ways.
+//! Random processors: real mode, big real mode, protected mode and the states between them, on
+//! every profile, with whatever can wait or be cached in odd ways.
 
 use realmode::arch::control::{CR0_EM, CR0_MP, CR0_NE, CR0_PE, CR0_PG, CR0_TS, EFER_LMA, EFER_LME};
 use realmode::arch::rflags::{RF, TF, VM};
@@ -11,6 +11,8 @@ use realmode::{
 use super::code::Code;
 use super::memory::Arena;
 use super::prng::Prng;
+use super::protected;
+use super::tables::Tables;
 use super::world::{Kind, Map};
 
 /// A case: everything that decides how it runs.
@@ -54,7 +56,7 @@ const BOUNDARIES: &[u64] = &[
 pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena) -> Case {
     let devices = random.pick(&[0, 4, 16]);
     let mut map = Map { salt: random.next(), devices };
-    let cpu = processor(random, profile);
+    let (mut cpu, tables) = processor(random, profile);
     let linear = cpu.segment(SegReg::Cs).base.wrapping_add(cpu.rip) & linear_mask(&cpu, profile);
     let code_page = gated(&cpu, linear >> 12);
     for _ in 0..8 {
@@ -63,71 +65,48 @@ pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena) -> Case 
         }
         map.salt = random.next();
     }
-    let mut code = Code::new(cpu.rip as u16, cpu.is_64_bit_code());
+    let level = level(&cpu);
+    let mut code = Code::new(cpu.rip, code_bits(&cpu), level);
+    if let Some(level) = level
+        && !random.one_in(3)
+    {
+        // Before anything faults and leads elsewhere.
+        code.with_selector(random, level);
+    }
     code.fill(random, 48);
     poke(&cpu, map, arena, linear, &code.bytes);
-    if cpu.cr0 & CR0_PE != 0 {
-        let descriptors: Vec<u8> = (0..TABLE).flat_map(|n| descriptor(random, n)).collect();
-        poke(&cpu, map, arena, cpu.gdtr.base, &descriptors);
-        let gates: Vec<u8> = (0..TABLE).flat_map(|_| gate(random)).collect();
-        poke(&cpu, map, arena, cpu.idtr.base, &gates);
+    if let Some(tables) = tables {
+        protected::place(random, &mut cpu, &tables, map, arena);
     }
     // Long enough for a loop to be followed from block to block, now and then.
     let most = if random.one_in(24) { 250 } else { 20 };
     Case { cpu, budget: 1 + random.below(most), map, salt: random.next(), code_page }
 }
 
-/// Entries of the descriptor tables that mean something.
-const TABLE: u64 = 20;
-/// Entries of code, from the first on.
-const CODE_ENTRIES: u64 = 7;
-
-/// A selector of one of them.
-fn selector(random: &mut Prng) -> u16 {
-    let rpl = if random.one_in(2) { random.below(4) } else { 0 };
-    (random.below(TABLE) << 3 | rpl) as u16
+/// The size of the code: 16, 32 or 64.
+fn code_bits(cpu: &Cpu) -> u8 {
+    match (cpu.is_64_bit_code(), cpu.segment(SegReg::Cs).attributes.is_big()) {
+        (true, _) => 64,
+        (_, true) => 32,
+        _ => 16,
+    }
 }
 
-/// A descriptor: code in the first entries, then data, then everything else.
-fn descriptor(random: &mut Prng, number: u64) -> [u8; 8] {
-    let kind = match number {
-        _ if random.one_in(8) => random.below(32),
-        0..=CODE_ENTRIES => 0x1A | random.below(6),
-        8..14 => 0x12 | random.below(6),
-        14..17 => return gate(random),
-        _ => random.pick(&[1, 3, 2, 9, 0xB]),
-    };
-    let level = if random.one_in(4) { random.below(4) } else { 0 };
-    let present = u64::from(!random.one_in(8));
-    let access = kind | level << 5 | present << 7;
-    let limit = if random.one_in(2) { 0xF_FFFF } else { random.next() & 0xF_FFFF };
-    let flags = random.pick(&[0, 4, 8, 12]);
-    let base = random.next() & 0xFFFF_FFFF;
-    let low = limit & 0xFFFF | (base & 0xFF_FFFF) << 16 | access << 40;
-    (low | (limit >> 16) << 48 | flags << 52 | (base >> 24) << 56).to_le_bytes()
-}
-
-/// A gate of any kind.
-fn gate(random: &mut Prng) -> [u8; 8] {
-    let kind = random.pick(&[4, 5, 6, 7, 0xC, 0xE, 0xE, 0xF, 0xF]);
-    let level = if random.one_in(2) { 3 } else { 0 };
-    let access = kind | level << 5 | u64::from(!random.one_in(8)) << 7;
-    let offset = random.next() & 0xFFFF;
-    let count = random.below(4);
-    let selector = if random.one_in(8) { random.below(TABLE) } else { random.below(CODE_ENTRIES) };
-    (offset | (selector + 1) << 19 | count << 32 | access << 40).to_le_bytes()
+/// The privilege level, in protected mode.
+fn level(cpu: &Cpu) -> Option<u8> {
+    (cpu.cr0 & CR0_PE != 0).then(|| cpu.cpl())
 }
 
 fn linear_mask(cpu: &Cpu, profile: &Profile) -> u64 {
     if cpu.is_64_bit_code() { u64::MAX } else { profile.linear_mask }
 }
 
-fn gated(cpu: &Cpu, page: u64) -> u64 {
+pub(crate) fn gated(cpu: &Cpu, page: u64) -> u64 {
     if cpu.a20 { page } else { page & !(1 << 8) }
 }
 
 /// Writes bytes at a linear address, as far as there is memory.
-fn poke(cpu: &Cpu, map: Map, arena: &Arena, linear: u64, bytes: &[u8]) {
+pub(crate) fn poke(cpu: &Cpu, map: Map, arena: &Arena, linear: u64, bytes: &[u8]) {
     let offset = linear as usize % 4096;
     let (head, tail) = bytes.split_at(bytes.len().min(4096 - offset));
     let page = linear >> 12;
@@ -138,7 +117,8 @@ fn poke(cpu: &Cpu, map: Map, arena: &Arena, linear: u64, bytes: &[u8]) {
     }
 }
 
-fn processor(random: &mut Prng, profile: &Profile) -> Cpu {
+/// A processor, and the tables it needs if it has to do with protected mode.
+fn processor(random: &mut Prng, profile: &Profile) -> (Cpu, Option<Tables>) {
     let mut cpu = Cpu::reset_as(profile);
     cpu.rip = match random.below(8) {
         0 => random.next() & 0xFFFF_FFFF,
@@ -177,7 +157,14 @@ fn processor(random: &mut Prng, profile: &Profile) -> Cpu {
         waiting(random, &mut cpu);
     }
     cpu.a20 = !random.one_in(4);
-    cpu
+    let is_long = cpu.cr0 & CR0_PE != 0;
+    let can = profile.generation >= Generation::I80286;
+    let tables = (is_long || can && random.below(8) < 5).then(|| {
+        let tables = protected::enter(random, profile, &mut cpu);
+        usable_code(random, &mut cpu);
+        tables
+    });
+    (cpu, tables)
 }
 
 /// A number for a register: an address in the code, a boundary, or anything.
@@ -187,7 +174,6 @@ fn number(random: &mut Prng, rip: u64) -> u64 {
         1 => random.next() & 0xFFFF_FFFF,
         2 => random.pick(BOUNDARIES),
         3 | 4 => rip.wrapping_add(random.below(96)).wrapping_sub(16),
-        5 if random.one_in(2) => selector(random).into(),
         5 => random.below(16),
         6 => random.pick(BOUNDARIES).wrapping_sub(random.below(8)),
         _ => random.next() & 0xFFFF,
@@ -301,19 +287,6 @@ fn modes(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
     let fpu = CR0_MP | CR0_EM | CR0_TS | CR0_NE;
     cpu.cr0 ^= random.next() & fpu;
     cpu.cr4 = if random.one_in(2) { random.next() & 0x01FF_FFFF } else { 0 };
-    if profile.generation >= Generation::I80286 && random.one_in(2) {
-        cpu.cr0 |= CR0_PE;
-        if random.one_in(4) {
-            cpu.rflags |= VM;
-        }
-        cpu.gdtr.limit |= 0x1FF;
-        if random.one_in(2) {
-            // As software that has just set PE, but with segments of level 0 or 3.
-            let level = random.pick(&[0, 0, 0x60]);
-            cpu.segment_mut(SegReg::Cs).attributes.0 = 0x9B | level;
-            cpu.segment_mut(SegReg::Ss).attributes.0 = 0x93 | level;
-        }
-    }
     if random.one_in(32) {
         cpu.cr0 |= CR0_PG;
     }

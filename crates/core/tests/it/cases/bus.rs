@@ -98,6 +98,18 @@ impl<'m> CaseBus<'m> {
         }
     }
 
+    /// Does a page hold exactly these bytes, or zeros?
+    pub fn holds(&self, page: u64, bytes: Option<&[u8; PAGE_SIZE]>) -> bool {
+        let bytes = bytes.unwrap_or(&[0; PAGE_SIZE]);
+        match self.placed.get(&page) {
+            Some(index) => {
+                let cells = self.arena.cells(*index);
+                cells.iter().zip(bytes).all(|(cell, byte)| cell.load(Relaxed) == *byte)
+            }
+            None => self.image.get(&page).unwrap_or(&[0; PAGE_SIZE]) == bytes,
+        }
+    }
+
     fn page(&mut self, page: u64) -> HostPage<'m> {
         let count = self.placed.len();
         let index = *self.placed.entry(page).or_insert_with(|| {

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::cases::deliver::Raised;
 use crate::cases::names::{Assign, parse_assign};
+use crate::cases::tables::{GDT, IDT, LDT, code_of, descriptor, stack_of};
 use crate::guest::Seen;
 use realmode::arch::{rflags, vector};
 use realmode::{PAGE_SIZE, Profile, UnimplementedReason};
@@ -17,6 +19,8 @@ pub struct Case {
     pub ids: Vec<String>,
     pub title: String,
     pub profiles: Vec<&'static Profile>,
+    /// The privilege level, if it begins in protected mode.
+    pub protected: Option<u8>,
     /// CS and IP of the code.
     pub at: (u16, u64),
     pub code: Vec<u8>,
@@ -52,7 +56,7 @@ pub struct Want {
     /// Registers that are not compared, each assigned zeros in the bits it has.
     pub any: Vec<Assign>,
     /// The event that is delivered last, from the state that `assigns` describes.
-    pub vector: Option<u8>,
+    pub event: Option<Raised>,
     pub seen: Vec<Seen>,
     pub stop: StopIs,
 }
@@ -138,6 +142,7 @@ impl Draft {
             ids,
             title: title.to_owned(),
             profiles: vec![&Profile::INTEL],
+            protected: None,
             at: (0, 0x1000),
             code: Vec::new(),
             set: Vec::new(),
@@ -169,6 +174,15 @@ impl Draft {
             "profile" => {
                 case.profiles = rest.split_whitespace().map(profile).collect::<Result<_, _>>()?;
             }
+            "protected" => {
+                let level = if rest.is_empty() { 0 } else { hex(rest)? };
+                let level = u8::try_from(level).ok().filter(|level| *level < 4);
+                let level = level.ok_or("`protected` takes a level from 0 to 3")?;
+                (case.protected, case.at.0) = (Some(level), code_of(level));
+                case.profiles =
+                    vec![&Profile::I80386, &Profile::I80486, &Profile::INTEL, &Profile::AMD];
+            }
+            "gdt" | "ldt" | "idt" | "stack" => case.set.push(table_line(keyword, rest)?),
             "at" => {
                 let (cs, ip) = rest.split_once(':').ok_or("`at` takes SEGMENT:OFFSET")?;
                 case.at = (hex(cs)? as u16, hex(ip)?);
@@ -226,7 +240,7 @@ impl Case {
     fn take_wants(&mut self, text: &str) -> Result<(), String> {
         for word in text.split_whitespace() {
             if let Some(name) = word.strip_prefix('#') {
-                self.want.vector = Some(vector_named(name)?);
+                self.want.event = Some(raised(name, self.protected.is_some())?);
             } else if let Some(list) = word.strip_prefix("undefined=") {
                 self.want.undefined |= flags(list)?;
             } else if let Some(name) = word.strip_prefix("any=") {
@@ -283,6 +297,25 @@ fn memory(rest: &str) -> Result<Assign, String> {
     Ok(Assign::Memory(address(at)?, bytes(rest)?))
 }
 
+/// `gdt SELECTOR DESCRIPTOR`, `ldt SELECTOR DESCRIPTOR`, `idt VECTOR GATE`, `stack LEVEL SS:ESP`.
+fn table_line(keyword: &str, rest: &str) -> Result<Assign, String> {
+    let (number, rest) = rest.split_once(' ').ok_or("a table entry is a number and its content")?;
+    let number = hex(number)?;
+    let at = match keyword {
+        "gdt" => GDT + (number & 0x7F8),
+        "ldt" => LDT + (number & 0xF8),
+        "idt" => IDT + (number & 0xFF) * 8,
+        _ => {
+            let (ss, esp) = rest.split_once(':').ok_or("a stack is SS:ESP")?;
+            let raw = hex(esp)? & 0xFFFF_FFFF | hex(ss)? << 32;
+            let level = u8::try_from(number).ok().filter(|level| *level < 3);
+            let level = level.ok_or("the TSS has stacks of levels 0 to 2")?;
+            return Ok(Assign::Memory(stack_of(level), raw.to_le_bytes()[..6].to_vec()));
+        }
+    };
+    Ok(Assign::Memory(at, descriptor(rest)?.to_le_bytes().to_vec()))
+}
+
 fn pages(kind: PageKind, rest: &str) -> Result<Vec<Page>, String> {
     let (start, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     let start = address(start)?;
@@ -327,7 +360,27 @@ fn stop(rest: &str) -> Result<StopIs, String> {
         "unimplemented" => StopIs::Unimplemented(UnimplementedReason::Instruction),
         "fetch" => StopIs::Unimplemented(UnimplementedReason::FetchFromMmio),
         "mode" => StopIs::Unimplemented(UnimplementedReason::Mode),
+        "delivery" => StopIs::Unimplemented(UnimplementedReason::Delivery),
         _ => return Err(format!("no stop is called `{rest}`")),
+    })
+}
+
+/// `GP`, `GP(80)`, `21`, `D(0)`. An exception that has an error code has 0 if none is given; an
+/// interrupt has none.
+fn raised(word: &str, is_protected: bool) -> Result<Raised, String> {
+    let (name, code) = match word.strip_suffix(')').and_then(|word| word.split_once('(')) {
+        Some((name, code)) if is_protected => (name, Some(hex(code)? as u16)),
+        Some(_) => return Err("real mode pushes no error code".into()),
+        None => (word, None),
+    };
+    let vector = vector_named(name)?;
+    let is_exception = hex(name).map_or(true, |number| number as u8 != vector);
+    let has_code = is_exception && matches!(vector, 8 | 10..=14 | 17 | 21);
+    Ok(Raised {
+        vector,
+        code: code.or(has_code.then_some(0)),
+        // #DB, NMI, #BP and #OF are reported after an instruction.
+        is_fault: is_exception && !(1..=4).contains(&vector),
     })
 }
 
@@ -373,6 +426,14 @@ fn a_malformed_line_is_named_by_file_and_line() {
         "case x\nsees peek1:0",
         "case x\nsees write2:B8000",
         "case x\nwant #XY",
+        "case x\nwant #GP(8)",
+        "case x\nprotected 4",
+        "case x\ngdt 80",
+        "case x\ngdt 80 data",
+        "case x\ngdt 80 data32 to=8:0",
+        "case x\ngdt 80 data32 limit=FFFFF000",
+        "case x\nidt 20 int32 base=0",
+        "case x\nstack 3 10:0",
         "case x\nwant [2000=12",
         "case x\nstop never",
         "case x\nrun ten",

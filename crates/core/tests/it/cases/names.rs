@@ -1,8 +1,10 @@
 //! The names that a case can set or expect: registers, their parts, flags, memory.
 
+use crate::cases::bus::Image;
 use crate::cases::file::{address, bytes, flag, flags, hex};
+use crate::cases::tables::{ACCESSED, BUSY, load};
 use realmode::arch::rflags::ARITH;
-use realmode::{Cpu, Profile, Reg, SegReg, TableRegister};
+use realmode::{Cpu, Profile, Reg, SegReg, Segment, TableRegister};
 
 /// A name and its value.
 #[derive(Clone, Debug)]
@@ -10,20 +12,54 @@ pub enum Assign {
     /// Bits of a general-purpose register: number, shift, mask, value.
     Reg(u8, u32, u64, u64),
     Ip(u64),
-    /// A selector, and the base that real mode gives it.
-    Selector(SegReg, u16),
-    Base(SegReg, u64),
-    Limit(SegReg, u32),
-    Attributes(SegReg, u32),
+    /// A selector, and what loading it leaves: in a `protected` case what its descriptor says,
+    /// else the base that real mode gives it.
+    Selector(Place, u16),
+    /// The visible part alone.
+    Visible(Place, u16),
+    Base(Place, u64),
+    Limit(Place, u32),
+    Attributes(Place, u32),
     /// Flags in a mask.
     Flags(u64, u64),
     Memory(u64, Vec<u8>),
+    /// Bits that are set in the descriptor of a selector in memory.
+    Marked(u16, u64),
     Gdtr(TableRegister),
     Idtr(TableRegister),
     /// The vector of a maskable interrupt that waits.
     Interrupt(u8),
     /// Another part of the state.
     Other(Other, u64),
+}
+
+/// A register with a selector and a hidden part.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    Segment(SegReg),
+    Ldtr,
+    Tr,
+}
+
+impl Place {
+    fn named(name: &str) -> Option<Place> {
+        match name {
+            "ldtr" => Some(Place::Ldtr),
+            "tr" => Some(Place::Tr),
+            _ => {
+                let i = SEGMENTS.iter().position(|n| *n == name)?;
+                Some(Place::Segment(SegReg::ALL[i]))
+            }
+        }
+    }
+
+    fn of(self, cpu: &mut Cpu) -> &mut Segment {
+        match self {
+            Place::Segment(reg) => cpu.segment_mut(reg),
+            Place::Ldtr => &mut cpu.ldtr,
+            Place::Tr => &mut cpu.tr,
+        }
+    }
 }
 
 /// Parts of the state that are plain numbers.
@@ -116,20 +152,19 @@ fn table(value: &str) -> Result<TableRegister, String> {
 }
 
 fn assign(name: &str, value: u64) -> Option<Assign> {
-    let index = |list: &[&str], name: &str| list.iter().position(|n| *n == name);
     if let Some((name, part)) = name.split_once('.')
-        && let Some(i) = index(&SEGMENTS, name)
+        && let Some(reg) = Place::named(name)
     {
-        let reg = SegReg::ALL[i];
         return match part {
+            "sel" => u16::try_from(value).ok().map(|v| Assign::Visible(reg, v)),
             "base" => Some(Assign::Base(reg, value)),
             "limit" => u32::try_from(value).ok().map(|v| Assign::Limit(reg, v)),
             "attr" => u32::try_from(value).ok().map(|v| Assign::Attributes(reg, v)),
             _ => None,
         };
     }
-    if let Some(i) = index(&SEGMENTS, name) {
-        return u16::try_from(value).ok().map(|v| Assign::Selector(SegReg::ALL[i], v));
+    if let Some(place) = Place::named(name) {
+        return u16::try_from(value).ok().map(|v| Assign::Selector(place, v));
     }
     if let Some(mask) = flag(name) {
         let shift = mask.trailing_zeros();
@@ -141,6 +176,8 @@ fn assign(name: &str, value: u64) -> Option<Assign> {
     match name {
         "ip" | "eip" | "rip" => Some(Assign::Ip(value)),
         "eflags" => Some(Assign::Flags(u64::MAX, value)),
+        "accessed" => u16::try_from(value).ok().map(|v| Assign::Marked(v, ACCESSED)),
+        "busy" => u16::try_from(value).ok().map(|v| Assign::Marked(v, BUSY)),
         "intr" => u8::try_from(value).ok().map(Assign::Interrupt),
         _ => {
             let (number, shift, bits) = register(name)?;
@@ -189,29 +226,41 @@ const REGISTERS: [Reg; 16] = [
 ];
 
 impl Assign {
-    /// Puts the value in a processor. Memory is not a processor's.
-    pub fn apply(&self, cpu: &mut Cpu, profile: &Profile) {
+    /// The selector of a segment register.
+    pub fn selector(reg: SegReg, selector: u16) -> Assign {
+        Assign::Selector(Place::Segment(reg), selector)
+    }
+
+    /// Puts the value in a processor. Memory is not a processor's; that of a `protected` case is
+    /// where its descriptors are.
+    pub fn apply(&self, cpu: &mut Cpu, profile: &Profile, tables: Option<&Image>) {
         match *self {
             Assign::Reg(number, shift, mask, value) => {
                 let reg = &mut cpu.gpr[REGISTERS[usize::from(number)]];
                 *reg = *reg & !(mask << shift) | value << shift;
             }
             Assign::Ip(value) => cpu.rip = value,
-            Assign::Selector(reg, selector) => {
-                let segment = cpu.segment_mut(reg);
-                segment.selector = selector;
-                segment.base = u64::from(selector) << 4;
+            Assign::Selector(place, selector) => {
+                let loaded = match tables {
+                    Some(image) => load(cpu, image, selector),
+                    None => {
+                        let base = u64::from(selector) << 4;
+                        Segment { selector, base, ..*place.of(cpu) }
+                    }
+                };
+                *place.of(cpu) = loaded;
             }
-            Assign::Base(reg, base) => cpu.segment_mut(reg).base = base,
-            Assign::Limit(reg, limit) => cpu.segment_mut(reg).limit = limit,
-            Assign::Attributes(reg, bits) => {
-                cpu.segment_mut(reg).attributes = realmode::Attributes(bits);
+            Assign::Visible(place, selector) => place.of(cpu).selector = selector,
+            Assign::Base(place, base) => place.of(cpu).base = base,
+            Assign::Limit(place, limit) => place.of(cpu).limit = limit,
+            Assign::Attributes(place, bits) => {
+                place.of(cpu).attributes = realmode::Attributes(bits);
             }
             Assign::Flags(mask, value) => {
                 let flags = cpu.rflags & !mask | value & mask;
                 cpu.rflags = flags | profile.flags_set;
             }
-            Assign::Memory(..) => {}
+            Assign::Memory(..) | Assign::Marked(..) => {}
             Assign::Gdtr(table) => cpu.gdtr = table,
             Assign::Idtr(table) => cpu.idtr = table,
             Assign::Interrupt(_) => cpu.pending.interrupt = true,
