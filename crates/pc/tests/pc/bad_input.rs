@@ -38,6 +38,19 @@ fn a_bios_of_no_size_a_rom_has_is_refused_and_memory_stays_as_it_was() {
     assert!(is_untouched(&ram));
 }
 
+#[test]
+fn an_image_or_a_boot_sector_that_does_not_fit_leaves_memory_as_it_was() {
+    let ram = memory(0x7000);
+    let mut pc = Pc::new(&ram, ()).expect("7 pages");
+    let past_ram = |start, len| Some(Error::ImagePastRam { start, len, ram: 0x7000 });
+    assert_eq!(pc.boot_image(&[0xF4; 16], 0x06FF, 1).err(), past_ram(0x6FF1, 16));
+    assert_eq!(pc.boot_image(&[], 0, 0x1000).err(), Some(Error::ImageEmpty));
+    let mut floppy = [0; SECTOR];
+    floppy[510..].copy_from_slice(&[0x55, 0xAA]);
+    assert_eq!(pc.boot_floppy(&floppy).err(), past_ram(0x7C00, 512));
+    assert!(is_untouched(&ram));
+}
+
 /// A bzImage with setup code of one sector.
 fn kernel() -> Vec<u8> {
     let mut image = vec![0x90; 4 * SECTOR];
