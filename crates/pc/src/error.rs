@@ -105,6 +105,14 @@ pub enum Error {
         /// Its length.
         len: u64,
     },
+    /// A kernel with more setup code than fits below its stack.
+    #[error("the kernel has {len} bytes of setup code, and there is room for {most}: is it one?")]
+    KernelSetupTooLarge {
+        /// Its length.
+        len: u64,
+        /// The most.
+        most: u64,
+    },
     /// A command line longer than kernels read.
     #[error("the command line has {len} bytes, at most {most} are read")]
     CommandLineTooLong {
