@@ -10,11 +10,11 @@ use super::firmware::{Log, SERVICES, boot, seabios};
 /// What memory holds before.
 const OLD: u8 = 0xA5;
 
-fn memory(bytes: usize) -> Vec<AtomicU8> {
+pub(super) fn memory(bytes: usize) -> Vec<AtomicU8> {
     (0..bytes).map(|_| AtomicU8::new(OLD)).collect()
 }
 
-fn is_untouched(ram: &[AtomicU8]) -> bool {
+pub(super) fn is_untouched(ram: &[AtomicU8]) -> bool {
     ram.iter().all(|cell| cell.load(Ordering::Relaxed) == OLD)
 }
 
