@@ -4,6 +4,7 @@
 //! A BIOS boots an option ROM of ours before all else. All that it does is to write to a port;
 //! then the kernel is put into memory, and the processor at its entry.
 
+use realmode::arch::rflags::IF;
 use realmode::{Activity, Cpu, Phys, Reg, SegReg, Segment};
 
 use crate::error::Error;
@@ -36,9 +37,6 @@ const LOAD_FLAGS: usize = 0x211;
 const HEAP_END: usize = 0x224;
 const COMMAND_LINE_POINTER: usize = 0x228;
 const HEADER_END: usize = 0x22C;
-
-/// EFLAGS: interrupts are on.
-const IF: u64 = 1 << 9;
 
 const LOADED_HIGH: u8 = 1 << 0;
 const CAN_USE_HEAP: u8 = 1 << 7;

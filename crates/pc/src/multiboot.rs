@@ -3,6 +3,7 @@
 //! All is checked before anything is written. A preference for a video mode is read over: what
 //! there is, text, is told in the boot information, as the specification allows.
 
+use realmode::arch::control::{CR0_ET, CR0_PE};
 use realmode::{Attributes, Cpu, Phys, Reg, SegReg, Segment, TableRegister};
 
 use crate::console::Console;
@@ -34,10 +35,6 @@ const ADDRESSES_END: usize = 32;
 const KNOWN: u32 = 0b111;
 const REQUIRED: u32 = 0xFFFF;
 const HAS_ADDRESSES: u32 = 1 << 16;
-
-/// CR0: protected mode; a coprocessor of the 387's kind.
-const PE: u64 = 1 << 0;
-const ET: u64 = 1 << 4;
 
 /// Selectors as most loaders leave them. The kernel loads its own before it uses any.
 const CODE: Segment = Segment {
@@ -194,7 +191,7 @@ fn flat<'i>(image: &'i [u8], at: usize, header: &[u8]) -> Result<Part<'i>, Error
 /// The machine state the specification names. GDTR and IDTR lead to nothing.
 fn start(entry: u32) -> Cpu {
     let mut cpu = Cpu::reset();
-    cpu.cr0 = ET | PE;
+    cpu.cr0 = CR0_ET | CR0_PE;
     for reg in SegReg::ALL {
         *cpu.segment_mut(reg) = DATA;
     }
