@@ -114,7 +114,7 @@ pub enum Error {
         most: u64,
     },
     /// A command line longer than kernels read.
-    #[error("the command line has {len} bytes, at most {most} are read")]
+    #[error("the command line has {len} bytes, at most {most} are read: shorten it")]
     CommandLineTooLong {
         /// Its length.
         len: u64,

@@ -67,9 +67,25 @@ impl<C: Console> Pc<'_, C> {
     /// mode without paging, flat segments, interrupts off, A20 open, EBX at the boot information.
     /// There are no modules. The kernel needs no BIOS, and there is none.
     ///
+    /// ```
+    /// # use core::sync::atomic::AtomicU8;
+    /// use realmode_pc::{Error, Pc};
+    /// # let ram: Vec<AtomicU8> = (0..2 << 20).map(|_| AtomicU8::new(0)).collect();
+    /// let mut pc = Pc::new(&ram, ())?;
+    /// // magic, flags (the header has addresses), checksum
+    /// let head = [0x1BAD_B002, 0x1_0000, 0xE451_4FFE];
+    /// // addresses of header and first byte, ends of file and bss, entry; cli; hlt
+    /// let rest = [0x10_0000, 0x10_0000, 0, 0, 0x10_0020, 0xF4FA];
+    /// let kernel: Vec<u8> = head.into_iter().chain(rest).flat_map(u32::to_le_bytes).collect();
+    /// assert_eq!(pc.boot_multiboot(&kernel, "debug")?.rip, 0x10_0020);
+    /// assert_eq!(pc.boot_multiboot(&kernel[1..], "").err(), Some(Error::MultibootNoHeader));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// It has no header, requires what is not there, is cut off or contradicts itself, or lies
-    /// where no memory is or the boot information goes; then nothing was written.
+    /// where no memory is or the boot information goes; or the command line is longer than 2047
+    /// bytes. Then nothing was written.
     pub fn boot_multiboot(&mut self, image: &[u8], command_line: &str) -> Result<Cpu, Error> {
         let kernel = Multiboot::new(image, self.memory.len())?;
         let info = info(self.memory.len(), command_line)?;
