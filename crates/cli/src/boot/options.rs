@@ -26,9 +26,9 @@ With SeaBIOS (package seabios), whose text goes to COM1, and with --vga to the s
 GRUB's rescue floppy: a command line, a command, and what it answers
   realmode boot --bios $BIOS --floppy grub-rescue-floppy.img \\
     --type 'c@GNU GRUB' --type 'ls\\n@grub>' --until '(fd0)'
-memtest86+, which turns paging on if there is PAE, and uses the x87 if there is a TSC
+memtest86+ has no end; it turns paging on if there is PAE, and uses the x87 if there is a TSC
   realmode boot --bios $BIOS --kernel memtest86+ia32.bin --append console=ttyS0,115200 \\
-    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing'
+    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing' --limit 1G
 
 Where output goes: COM1 and the debug ports (E9h, 402h) to stdout as they come; the debug ports
 with --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on
