@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::error::Error;
 use crate::firmware_config::Contents;
 use crate::kernel::Kernel;
+use crate::key::{Held, Key};
 use crate::memory::Memory;
 use crate::power::Ending;
 use crate::screen::Screen;
@@ -178,6 +179,15 @@ impl<'m, C: Console> Pc<'m, C> {
         taken
     }
 
+    /// Has a key pressed and released on the keyboard while others are held down, after what is
+    /// still to be typed. False if there was no room: offer it later. A key that a US keyboard
+    /// does not have is left out.
+    pub fn press(&mut self, key: Key, held: Held) -> bool {
+        let is_taken = self.board.keyboard.keyboard.press(key, held);
+        self.board.refresh();
+        is_taken
+    }
+
     /// Is there text that the guest has not taken from the keyboard yet?
     pub fn is_typing(&self) -> bool {
         self.board.keyboard.keyboard.is_typing()
@@ -210,6 +220,12 @@ impl<'m, C: Console> Pc<'m, C> {
         let at = self.board.vga.cursor()?.checked_sub(self.board.vga.start())?;
         let (row, column) = (at / Screen::COLUMNS, at % Screen::COLUMNS);
         (row < Screen::ROWS).then_some((row, column))
+    }
+
+    /// What bit 7 of an attribute means: that the character blinks, or that its background is
+    /// bright.
+    pub fn blinks(&self) -> bool {
+        self.board.vga.blinks()
     }
 
     /// How the guest ended the run, once `run` returned `Stop::Requested`.

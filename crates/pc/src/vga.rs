@@ -7,6 +7,9 @@ pub(crate) const VGA_LAST: u16 = 0x3DF;
 /// Vertical retrace, and display disabled: the two bits of input status 1 that programs wait for.
 const RETRACE: u8 = 0x09;
 const MISC_COLOUR: u8 = 1 << 0;
+/// The register of the attribute controller that says what bit 7 of an attribute means.
+const ATTRIBUTE_MODE: usize = 0x10;
+const BLINKS: u8 = 1 << 3;
 
 /// An index and the registers it chooses from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +66,11 @@ impl Vga {
         feature: 0,
         sequencer: Indexed::RESET,
         graphics: Indexed::RESET,
-        attribute: Indexed::RESET,
+        attribute: {
+            let mut values = [0; 32];
+            values[ATTRIBUTE_MODE] = BLINKS;
+            Indexed { index: 0, values }
+        },
         attribute_data: false,
         crtc: Indexed::RESET,
         palette: Palette {
@@ -173,6 +180,11 @@ impl Vga {
         usize::from(u16::from_be_bytes([self.crtc.values[0x0C], self.crtc.values[0x0D]]))
     }
 
+    /// Does bit 7 of an attribute blink? Otherwise the background is bright.
+    pub(crate) fn blinks(&self) -> bool {
+        self.attribute.values[ATTRIBUTE_MODE] & BLINKS != 0
+    }
+
     /// The character the cursor is on, counted likewise, unless it is off.
     pub(crate) fn cursor(&self) -> Option<usize> {
         let is_off = self.crtc.values[0x0A] & 0x20 != 0;
@@ -240,6 +252,15 @@ mod tests {
         vga.read(0x3DA);
         vga.write(0x3C0, 0x25);
         assert_eq!((vga.read(0x3C0), vga.read(0x3C1)), (0x25, 0x33));
+    }
+
+    #[test]
+    fn a_character_blinks_unless_the_attribute_controller_makes_its_background_bright() {
+        let mut vga = Vga::RESET;
+        assert!(vga.blinks());
+        vga.write(0x3C0, 0x30);
+        vga.write(0x3C0, 0x04);
+        assert!(!vga.blinks());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicU8;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use realmode::{CacheLine, Cpu, Emulator, Profile};
 use realmode_pc::{Clock, Pc};
@@ -13,7 +12,8 @@ use super::console::Output;
 use super::disk::{DiskErrors, ImageDisk, Writes};
 use super::files;
 use super::kernel;
-use super::options::{Args, ClockKind};
+use super::options::Args;
+use super::outside::Outside;
 
 /// The guest that runs when none is named, and where it is loaded.
 const DEMO: &[u8] = include_bytes!("../../../../testdata/guests/demo.bin");
@@ -28,8 +28,6 @@ const FLOPPIES: [usize; 8] =
     [163_840, 184_320, 327_680, 368_640, 737_280, 1_228_800, 1_474_560, 2_949_120];
 /// Lines of decode cache.
 const LINES: usize = 2048;
-/// 2026-01-01: any date does, as long as it is always the same.
-const DATE: i64 = 1_767_225_600;
 /// CMOS memory: what a BIOS boots first and second, a nibble each; not the floppy's signature.
 const CMOS_BOOT_ORDER: u8 = 0x3D;
 
@@ -41,6 +39,7 @@ pub(super) struct Parts {
     lines: Vec<CacheLine>,
     profile: Profile,
     clock: Option<Box<dyn Fn() -> u64>>,
+    date: i64,
 }
 
 /// What is booted.
@@ -73,20 +72,19 @@ pub(super) struct Machine<'m> {
 
 impl Parts {
     /// Reads all that the machine is made of.
-    pub(super) fn read(args: &Args) -> Result<Parts, String> {
+    pub(super) fn read(args: &Args, outside: &Outside) -> Result<Parts, String> {
         let software = Software::read(args)?;
         let writes = if args.writable { Writes::Through } else { Writes::Kept };
         let disk = args.disk.as_deref().map(|path| ImageDisk::open(path, writes)).transpose()?;
+        let clock = outside.clock.clone();
         Ok(Parts {
             ram: allocate(args.memory * MIB)?,
             software,
             disk,
             lines: vec![CacheLine::EMPTY; LINES],
             profile: args.cpu.clone(),
-            clock: match args.clock {
-                ClockKind::Virtual => None,
-                ClockKind::Real => Some(nanoseconds_from(Instant::now())),
-            },
+            clock: clock.map(|clock| Box::new(move || clock.read()) as Box<dyn Fn() -> u64>),
+            date: outside.date,
         })
     }
 
@@ -97,10 +95,10 @@ impl Parts {
 
     /// Puts the machine together.
     pub(super) fn assemble(&mut self, args: &Args, output: Output) -> Result<Machine<'_>, String> {
-        let Parts { ram, software, disk, lines, profile, clock } = self;
+        let Parts { ram, software, disk, lines, profile, clock, date } = self;
         let mut pc = Pc::new(ram, output).map_err(|error| error.to_string())?;
         pc.set_exit_port(args.exit_port).map_err(|error| format!("--exit-port: {error}"))?;
-        pc.set_date(args.date.unwrap_or_else(|| default_date(args.clock)));
+        pc.set_date(*date);
         if let Some(clock) = clock {
             pc.set_clock(Clock::Real(&**clock));
         }
@@ -210,18 +208,6 @@ impl Firmware {
 
 fn named(path: &Path, error: &realmode_pc::Error) -> String {
     format!("{}: {error}", path.display())
-}
-
-fn nanoseconds_from(start: Instant) -> Box<dyn Fn() -> u64> {
-    Box::new(move || start.elapsed().as_nanos().try_into().unwrap_or(u64::MAX))
-}
-
-fn default_date(clock: ClockKind) -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    match (clock, now) {
-        (ClockKind::Real, Ok(now)) => now.as_secs().try_into().unwrap_or(DATE),
-        _ => DATE,
-    }
 }
 
 fn read_rom(path: &Path) -> Result<Vec<u8>, String> {

@@ -30,12 +30,19 @@ memtest86+ has no end; it turns paging on if there is PAE, and uses the x87 if t
   realmode boot --bios $BIOS --kernel memtest86+ia32.bin --append console=ttyS0,115200 \\
     --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing' --limit 1G
 
-Where output goes: COM1 and the debug ports (E9h, 402h) to stdout as they come; the debug ports
-with --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on
-it; all else goes to stderr.
+On a terminal, the guest's screen is shown live, or COM1 as long as there is nothing on the
+screen, and keys go to the guest. Ctrl-C ends the run. Ctrl-] before a key has the guest get it
+whatever it is, as Ctrl-] Ctrl-C; Ctrl-] s shows the other one of screen and COM1. What COM1 and
+the debug ports printed follows at the end. --screen none, --json and --serial stdio are not live.
+
+Otherwise COM1 and the debug ports (E9h, 402h) go to stdout as they come; the debug ports with
+--bios or --serial stdio to stderr. At the end the screen follows, if there is anything on it; all
+else goes to stderr.
 
 Time is virtual unless --clock says otherwise: 10 ns an instruction, and waiting takes none. Then
-two runs agree to the instruction, also in the date. What stdin sends comes when it comes.
+two runs agree to the instruction, also in the date. What stdin and keys bring comes when it comes;
+--record writes it down and --replay brings it again. At the keyboard, --clock real is what you
+want: on the virtual clock a countdown is over at once.
 
 How a guest ends the run:
   a word of 2000h to port 604h   power-off: exit code 0
@@ -50,7 +57,8 @@ Exit codes:
   6     --limit was reached
   8     the guest got nowhere: triple fault, a BIOS call without a BIOS, a jump to itself,
         a reset, no memory to execute, an instruction that is not implemented
-  10    the guest powered off, but --until TEXT had not appeared";
+  10    the guest powered off, but --until TEXT had not appeared
+  129, 130, 143   SIGHUP, Ctrl-C or SIGTERM ended the run";
 
 /// Boot an image, a floppy, a disk or a kernel in a small PC.
 #[derive(clap::Args)]
@@ -141,6 +149,20 @@ pub(crate) struct Args {
     #[arg(long = "type", value_name = "TEXT@TRIGGER", value_parser = arguments::typing)]
     pub(super) typing: Vec<Typing>,
 
+    /// Write all that enters the run from outside to FILE: keys, stdin, the date, a real clock
+    ///
+    /// FILE is text. A disk that is written to with --writable is another one afterwards.
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+
+    /// Give the run what another took, as --record wrote it to FILE, and neither keys nor stdin
+    ///
+    /// All else has to be as it was then: the same files and options, --type among them; FILE
+    /// says what it was. --until, --limit and those about output may differ. Where the record
+    /// ends, the guest goes on without input.
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub(super) replay: Option<PathBuf>,
+
     /// End after so many instructions (20k, 3M and 1G work too)
     ///
     /// A string instruction with REP counts once. A guest that waits for a key in a BIOS waits for
@@ -158,7 +180,6 @@ pub(crate) struct Args {
     /// Write one line an instruction to FILE: place, bytes, registers before it
     ///
     /// REP is one line. An instruction that faults has one too, though --stats does not count it.
-    /// Ctrl-C cuts the trace off; --limit ends it whole.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
 

@@ -40,6 +40,8 @@ pub(super) enum Outcome {
     Unimplemented(Unimplemented),
     /// Nobody reads the output any more.
     OutputClosed,
+    /// The user or a signal ended it; this is the exit code.
+    Interrupted(u8),
     /// A stop this machine does not expect.
     Other(Stop),
 }
@@ -63,6 +65,7 @@ impl Outcome {
             Outcome::Exit { value, .. } => Ending::Exit(value).process_status().unwrap_or(NOWHERE),
             Outcome::Idle => IDLE,
             Outcome::Limit(_) => LIMIT,
+            Outcome::Interrupted(code) => code,
             _ => NOWHERE,
         }
     }
@@ -83,6 +86,7 @@ impl Outcome {
             Outcome::EmptyMemory => "empty-memory",
             Outcome::Unimplemented(_) => "unimplemented",
             Outcome::OutputClosed => "output-closed",
+            Outcome::Interrupted(_) => "interrupted",
             Outcome::Other(_) => "stopped",
         }
     }
@@ -138,6 +142,7 @@ impl std::fmt::Display for Outcome {
             }
             Outcome::Unimplemented(what) => unimplemented(what, f),
             Outcome::OutputClosed => f.write_str("nobody reads the output any more"),
+            Outcome::Interrupted(_) => f.write_str("interrupted: the guest was still running"),
             Outcome::Other(stop) => write!(f, "stopped: {stop:?}"),
         }
     }
@@ -189,6 +194,7 @@ mod tests {
             (Outcome::SeenOn(Channel::Debug), true, 0),
             (Outcome::SeenOnScreen, true, 0),
             (Outcome::OutputClosed, true, 0),
+            (Outcome::Interrupted(130), true, 130),
             (Outcome::Idle, false, 4),
             (Outcome::Idle, true, 4),
             (Outcome::Limit(1), false, 6),
