@@ -105,6 +105,14 @@ pub enum Error {
         /// Its length.
         len: u64,
     },
+    /// A kernel with more setup code than fits below its stack.
+    #[error("the kernel has {len} bytes of setup code, and there is room for {most}: is it one?")]
+    KernelSetupTooLarge {
+        /// Its length.
+        len: u64,
+        /// The most.
+        most: u64,
+    },
     /// A state that another version of this crate has saved.
     #[error("the state has version {found}, and this program reads version {expected}")]
     StateVersion {
@@ -130,7 +138,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A command line longer than kernels read.
-    #[error("the command line has {len} bytes, at most {most} are read")]
+    #[error("the command line has {len} bytes, at most {most} are read: shorten it")]
     CommandLineTooLong {
         /// Its length.
         len: u64,

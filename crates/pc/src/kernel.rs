@@ -4,6 +4,7 @@
 //! A BIOS boots an option ROM of ours before all else. All that it does is to write to a port;
 //! then the kernel is put into memory, and the processor at its entry.
 
+use realmode::arch::rflags::IF;
 use realmode::{Activity, Cpu, Phys, Reg, SegReg, Segment};
 
 use crate::error::Error;
@@ -19,6 +20,8 @@ pub(crate) const ORDER_FILE: (&str, &[u8]) = ("bootorder", b"/rom@genroms/kernel
 /// Where the setup code lies, with its stack and the command line in the same segment.
 const SETUP: u16 = 0x1000;
 const STACK: u16 = 0xE000;
+/// The heap goes on from the setup code to the stack.
+const MOST_SETUP: usize = STACK as usize / 2;
 const COMMAND_LINE: u16 = 0xE000;
 const MOST_COMMAND_LINE: usize = 2047;
 /// Where the kernel lies.
@@ -34,9 +37,6 @@ const LOAD_FLAGS: usize = 0x211;
 const HEAP_END: usize = 0x224;
 const COMMAND_LINE_POINTER: usize = 0x228;
 const HEADER_END: usize = 0x22C;
-
-/// EFLAGS: interrupts are on.
-const IF: u64 = 1 << 9;
 
 const LOADED_HIGH: u8 = 1 << 0;
 const CAN_USE_HEAP: u8 = 1 << 7;
@@ -83,9 +83,9 @@ impl<'m> Kernel<'m> {
         if HIGH + high.len() as u64 > ram {
             return Err(Error::ImagePastRam { start: HIGH, len: high.len() as u64, ram });
         }
-        // The setup code and its heap end below the stack.
-        if setup.len() > usize::from(STACK) / 2 {
-            return Err(Error::KernelCutOff { len });
+        if setup.len() > MOST_SETUP {
+            let len = setup.len() as u64;
+            return Err(Error::KernelSetupTooLarge { len, most: MOST_SETUP as u64 });
         }
         if command_line.len() > MOST_COMMAND_LINE {
             let len = command_line.len() as u64;

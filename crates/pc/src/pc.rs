@@ -123,7 +123,8 @@ impl<'m, C: Console> Pc<'m, C> {
     /// Say so before [`Pc::boot_bios`].
     ///
     /// # Errors
-    /// It has no header, is too old or cut off, or does not fit into RAM.
+    /// It has no header, is too old or cut off, or does not fit into RAM; or the command line is
+    /// longer than 2047 bytes.
     pub fn set_kernel(&mut self, image: &'m [u8], command_line: &'m str) -> Result<(), Error> {
         self.kernel = Some(Kernel::new(image, command_line, self.memory.len())?);
         Ok(())

@@ -27,9 +27,9 @@ With SeaBIOS (package seabios), whose text goes to COM1, and with --vga to the s
 GRUB's rescue floppy: a command line, a command, and what it answers
   realmode boot --bios $BIOS --floppy grub-rescue-floppy.img \\
     --type 'c@GNU GRUB' --type 'ls\\n@grub>' --until '(fd0)'
-memtest86+, which turns paging on if there is PAE, and uses the x87 if there is a TSC
+memtest86+ has no end; it turns paging on if there is PAE, and uses the x87 if there is a TSC
   realmode boot --bios $BIOS --kernel memtest86+ia32.bin --append console=ttyS0,115200 \\
-    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing'
+    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing' --limit 1G
 A run that is saved after the first three million instructions, and goes on
   realmode boot --bios $BIOS --save bios.snap --at 3M
   realmode boot --load bios.snap --until 'No bootable device'
