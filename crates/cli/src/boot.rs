@@ -161,7 +161,7 @@ fn conclude(
 
 /// Is where a run is to be saved still ahead of it?
 fn check_at(args: &Args, machine: &Machine<'_>) -> Result<(), String> {
-    let from = machine.run.instructions;
+    let from = machine.run.executed.instructions;
     match args.at {
         Some(At::Instruction(count)) if count < from => {
             Err(format!("--at: the snapshot is past that, at instruction {from}"))
@@ -273,7 +273,7 @@ fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
             ));
         }
         (Some(path), _) => text.push_str(&format!(
-            "realmode: nothing was saved to {}: --at was not reached\n",
+            "realmode: nothing was saved to {}: the run was over before --at\n",
             path.display()
         )),
         (None, _) => {}

@@ -43,32 +43,29 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Runs for a turn, or as much of it as precedes the snapshot.
-    pub(super) fn turn(&mut self, budget: u64) -> Result<Turn, String> {
-        let whole = self.machine.run.turns.budget();
+    /// Runs for a turn, or as much of it as precedes the snapshot or the limit. Neither changes how
+    /// long the turn is, so that a bound has no part in what the guest does before it.
+    pub(super) fn turn(&mut self) -> Result<Turn, String> {
+        let budget = self.machine.run.turns.budget();
         let start = self.machine.pc.spent();
         loop {
             let used = self.machine.pc.spent() - start;
-            let step = budget.saturating_sub(used).min(self.left_to_save().unwrap_or(u64::MAX));
-            let stop = self.step(step)?;
+            let left = self.left_to_save().unwrap_or(u64::MAX).min(self.left_to_limit());
+            let stop = self.step(budget.saturating_sub(used).min(left))?;
             let used = self.machine.pc.spent() - start;
             let pc = &self.machine.pc;
             let is_here = match stop {
-                Stop::Budget | Stop::Halt => self.left_to_save() == Some(0),
+                Stop::Budget => self.left_to_save() == Some(0),
                 Stop::Requested => pc.console().is_to_be_saved() && pc.ending().is_none(),
                 _ => false,
             };
             // A turn that is over anyway is saved after it, when all else is done.
-            let is_over = stop == Stop::Halt || used >= budget || pc.console().seen().is_some();
+            let is_over = used >= budget || pc.console().seen().is_some();
             if is_here && !is_over {
-                self.machine.run.turns.interrupt(whole.saturating_sub(used));
+                self.machine.run.turns.interrupt(budget - used);
                 return Ok(Turn::Interrupted);
             }
-            if is_here && stop == Stop::Halt {
-                self.machine.run.turns.next();
-                return Ok(Turn::Interrupted);
-            }
-            if stop != Stop::Budget || is_over {
+            if stop != Stop::Budget || is_over || self.left_to_limit() == 0 {
                 return Ok(Turn::Over(stop));
             }
         }
@@ -78,8 +75,7 @@ impl Session<'_, '_> {
     pub(super) fn save(&mut self) -> Result<Outcome, String> {
         let Some(Saving { to, .. }) = &self.saving else { return Err("nowhere to save".into()) };
         let mut run = Run {
-            instructions: self.instructions(),
-            faults: self.spent() - self.instructions(),
+            executed: self.executed(),
             turns: self.machine.run.turns,
             waiting: self.inbox.waiting(),
             com1: self.com1.sent().to_vec(),

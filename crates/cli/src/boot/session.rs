@@ -26,7 +26,7 @@ use super::script::Script;
 use super::serial_screen::SerialScreen;
 use super::sinks::{Sinks, Taken};
 use super::trace::Trace;
-use super::turns::{FIRST_TURN, LONGEST_TURN};
+use super::turns::Executed;
 use super::viewer::{View, Viewer};
 
 /// How long a halted guest sleeps at most before input is looked at.
@@ -79,13 +79,6 @@ pub(super) struct Finished {
     pub(super) counters: Vec<(&'static str, u64)>,
 }
 
-/// The machine before a turn.
-struct Before {
-    cpu: Cpu,
-    counters: Counters,
-    budget: u64,
-}
-
 impl Session<'_, '_> {
     /// Runs the guest until it ends, gets nowhere, or reaches a bound.
     pub(super) fn run(mut self) -> Result<Finished, String> {
@@ -128,9 +121,10 @@ impl Session<'_, '_> {
             if self.machine.run.turns.is_between() {
                 self.feed()?;
             }
-            let before = self.before();
-            self.machine.run.turns.begin();
-            let Turn::Over(stop) = self.turn(before.budget)? else {
+            let before = self.machine.cpu.clone();
+            let executed = self.executed();
+            self.machine.run.turns.begin(executed);
+            let Turn::Over(stop) = self.turn()? else {
                 self.show()?;
                 return self.save();
             };
@@ -142,6 +136,8 @@ impl Session<'_, '_> {
                 return Ok(seen);
             }
             let over = match stop {
+                // It goes on to wait when it is loaded.
+                Stop::Halt if self.is_saved_here() => None,
                 Stop::Budget => self.astray(&before),
                 Stop::Halt => self.wait()?,
                 // The script's text appeared.
@@ -151,7 +147,7 @@ impl Session<'_, '_> {
             if let Some(outcome) = over {
                 return Ok(outcome);
             }
-            if self.limit.is_some_and(|limit| self.spent() >= limit) {
+            if self.left_to_limit() == 0 && !self.is_saved_here() {
                 return Ok(Outcome::Limit(self.instructions()));
             }
             self.machine.run.turns.next();
@@ -161,16 +157,25 @@ impl Session<'_, '_> {
         }
     }
 
-    /// Instructions from the start of the run, whichever process executed them.
-    pub(super) fn instructions(&self) -> u64 {
-        let counters = self.machine.emulator.counters();
-        self.machine.run.instructions.saturating_add(counters.instructions)
+    /// From the start of the run, whichever process executed it.
+    pub(super) fn executed(&self) -> Executed {
+        let (before, now) = (self.machine.run.executed, self.machine.emulator.counters());
+        Executed {
+            instructions: before.instructions.saturating_add(now.instructions),
+            faults: before.faults.saturating_add(now.faults),
+        }
     }
 
-    /// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
-    pub(super) fn spent(&self) -> u64 {
-        let faults = self.machine.emulator.counters().faults;
-        self.instructions().saturating_add(self.machine.run.faults.saturating_add(faults))
+    /// Instructions from the start of the run.
+    pub(super) fn instructions(&self) -> u64 {
+        self.executed().instructions
+    }
+
+    /// How much `--limit` leaves. Exceptions count, since a guest may raise nothing else.
+    pub(super) fn left_to_limit(&self) -> u64 {
+        let Executed { instructions, faults } = self.executed();
+        let spent = instructions.saturating_add(faults);
+        self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(spent))
     }
 
     fn now(&self) -> When {
@@ -180,13 +185,6 @@ impl Session<'_, '_> {
     fn feed(&mut self) -> Result<bool, String> {
         let now = self.now();
         self.inbox.feed(now, &mut self.machine.pc)
-    }
-
-    fn before(&self) -> Before {
-        let counters = *self.machine.emulator.counters();
-        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.spent()));
-        let budget = left.min(self.machine.run.turns.budget());
-        Before { cpu: self.machine.cpu.clone(), counters, budget }
     }
 
     pub(super) fn step(&mut self, budget: u64) -> Result<Stop, String> {
@@ -226,14 +224,15 @@ impl Session<'_, '_> {
 
     /// Draws what there is to see, if it is time, and heeds what the user does within `most`.
     fn attend(&mut self, most: Duration) -> Result<(), String> {
+        let instructions = self.instructions();
         let Some(viewer) = &mut self.viewer else { return Ok(()) };
         if viewer.is_due() {
-            let Machine { pc, emulator, run, .. } = &*self.machine;
+            let pc = &self.machine.pc;
             viewer.draw(&View {
                 screen: Display::of_vga(pc).as_ref(),
                 com1: &self.com1.display(),
                 is_com1_used: self.com1.is_used(),
-                instructions: run.instructions.saturating_add(emulator.counters().instructions),
+                instructions,
                 guest_seconds: pc.now() as f64 / 1e9,
             })?;
         }
@@ -273,22 +272,27 @@ impl Session<'_, '_> {
         Ok(None)
     }
 
-    /// A turn has used up its budget: did it lead anywhere?
-    fn astray(&self, before: &Before) -> Option<Outcome> {
-        let Machine { pc, cpu, emulator, .. } = &*self.machine;
-        let now = emulator.counters();
+    /// A turn has used up its budget: did it lead anywhere? `before` is the processor before it,
+    /// or before what a snapshot has left of it.
+    fn astray(&self, before: &Cpu) -> Option<Outcome> {
+        let Machine { pc, cpu, run, .. } = &*self.machine;
+        let (start, now) = (run.turns.start(), self.executed());
         let is_running = cpu.activity == Activity::Running;
-        let has_executed = now.instructions != before.counters.instructions;
         let can_be_interrupted =
             cpu.rflags & rflags::IF != 0 && (pc.next_event().is_some() || self.inbox.is_open());
-        if before.budget == 1 && is_running && *cpu == before.cpu && !can_be_interrupted {
+        let (is_single, has_executed) =
+            (run.turns.is_single(), now.instructions != start.instructions);
+        let is_loop = is_single && has_executed && is_running && cpu == before;
+        if is_loop && !can_be_interrupted {
             return Some(Outcome::Loop);
         }
-        if before.budget >= FIRST_TURN && !has_executed && now.faults > before.counters.faults {
+        // A turn that the limit ended says nothing of those.
+        let got_nowhere = self.left_to_limit() > 0 && !has_executed;
+        if got_nowhere && !is_single && now.faults > start.faults {
             return Some(Outcome::FaultLoop);
         }
         // It was woken a million times, and each time by an interrupt that is masked.
-        let is_idle = !is_running && !has_executed && before.budget == LONGEST_TURN;
+        let is_idle = got_nowhere && !is_running && run.turns.is_longest();
         if is_idle && !self.inbox.is_open() {
             return Some(Outcome::Idle);
         }

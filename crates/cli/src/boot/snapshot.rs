@@ -10,6 +10,7 @@
 //! | version | what |
 //! |---|---|
 //! | 1 | the first |
+//! | 2 | what had been executed when the turn began |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU8;
@@ -24,12 +25,12 @@ use super::inbox::Waiting;
 use super::machine::{Firmware, Machine};
 use super::options::ClockKind;
 use super::snapshot_file::{Source, Target};
-use super::turns::Turns;
+use super::turns::{Executed, Turns};
 use super::watch::Watch;
 use crate::processor;
 
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What a file holds, RAM aside.
 #[derive(Serialize, Deserialize)]
@@ -56,8 +57,7 @@ struct MadeOf {
 /// How far the run has come, and what was to come into the machine.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Run {
-    pub(super) instructions: u64,
-    pub(super) faults: u64,
+    pub(super) executed: Executed,
     pub(super) turns: Turns,
     pub(super) waiting: Waiting,
     /// What is still to be typed, and at which texts.

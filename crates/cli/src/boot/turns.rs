@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// The first turns are short, so that a guest that strays into empty memory is found before IP
 /// reaches its end.
-pub(super) const FIRST_TURN: u64 = 1 << 10;
+const FIRST_TURN: u64 = 1 << 10;
 /// About 10 ms.
-pub(super) const LONGEST_TURN: u64 = 1 << 20;
+const LONGEST_TURN: u64 = 1 << 20;
 
 /// Where a run is in its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,11 +18,21 @@ pub(super) struct Turns {
     rest: u64,
     /// How many there were, this one included.
     number: u64,
+    /// What had been executed when it began.
+    start: Executed,
+}
+
+/// What a run has executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Executed {
+    pub(super) instructions: u64,
+    pub(super) faults: u64,
 }
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { length: FIRST_TURN, is_single: false, rest: 0, number: 0 }
+        let start = Executed::default();
+        Turns { length: FIRST_TURN, is_single: false, rest: 0, number: 0, start }
     }
 }
 
@@ -37,10 +47,26 @@ impl Turns {
         self.number
     }
 
-    /// A turn begins, or goes on.
-    pub(super) fn begin(&mut self) {
+    /// What had been executed when this one began.
+    pub(super) fn start(self) -> Executed {
+        self.start
+    }
+
+    /// Is it one of a single step?
+    pub(super) fn is_single(self) -> bool {
+        self.is_single
+    }
+
+    /// Is it one of the longest?
+    pub(super) fn is_longest(self) -> bool {
+        self.length == LONGEST_TURN && !self.is_single
+    }
+
+    /// A turn begins after so much, or goes on.
+    pub(super) fn begin(&mut self, executed: Executed) {
         if self.is_between() {
             self.number = self.number.saturating_add(1);
+            self.start = executed;
         }
     }
 
@@ -69,6 +95,7 @@ impl Turns {
 
     /// Can it have come about?
     pub(super) fn is_sound(self) -> bool {
-        (FIRST_TURN..=LONGEST_TURN).contains(&self.length) && self.rest <= self.length
+        let most = if self.is_single { 0 } else { self.length };
+        (FIRST_TURN..=LONGEST_TURN).contains(&self.length) && self.rest <= most
     }
 }

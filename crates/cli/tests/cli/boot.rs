@@ -61,6 +61,8 @@ fn a_guest_that_a_timer_will_wake_waits_and_is_not_at_its_end() {
     // mov al, FFh; out 21h, al; sti; hlt
     let masked = [0xB0, 0xFF, 0xE6, 0x21, 0xFB, 0xF4];
     boot("tick5.bin", &timer(&masked), &[]).expect(4, &["idle"]);
+    // It executes nothing more, so that no limit ends it.
+    boot("tick6.bin", &timer(&masked), &["--limit", "1k"]).expect(4, &["idle"]);
 }
 
 #[test]

@@ -92,6 +92,47 @@ fn seabios_goes_on_from_a_snapshot() {
     outlasts("snapshot-bios.snap", &machine, &[], &until, &points);
 }
 
+#[test]
+fn a_loop_is_found_at_the_same_instruction_wherever_the_run_was_saved() {
+    let image = format!("{}@0000:7C00", file("snapshot-loop.bin", &[0xEB, 0xFE]));
+    let (straight, _) = json(&["--image", &image]);
+    assert_eq!(straight["result"], "loop");
+    let snapshot = path("snapshot-loop.snap");
+    let snapshot = snapshot.to_str().expect("the target directory's name is UTF-8");
+    // The first turn is 1024 instructions; one of it is left, and none.
+    for at in ["1023", "1024"] {
+        json(&["--image", &image, "--save", snapshot, "--at", at]);
+        let (resumed, _) = json(&["--load", snapshot]);
+        assert_eq!(resumed["result"], "loop");
+        assert_eq!(resumed["instructions"], straight["instructions"], "saved at {at}");
+        let (limited, _) = json(&["--load", snapshot, "--limit", "10"]);
+        assert_eq!(limited["result"], "limit", "it is past that");
+    }
+}
+
+#[test]
+fn a_run_that_comes_to_its_limit_where_it_is_to_be_saved_is_saved() {
+    let image = format!("{}@0000:7C00", file("snapshot-limit.bin", &[0x40, 0xEB, 0xFD]));
+    let snapshot = path("snapshot-limit.snap");
+    let snapshot = snapshot.to_str().expect("the target directory's name is UTF-8");
+    for at in ["1000", "1024"] {
+        let (saved, code) =
+            json(&["--image", &image, "--save", snapshot, "--at", at, "--limit", at]);
+        assert_eq!((code, &saved["result"]), (0, &"saved".into()), "{at}");
+    }
+}
+
+#[test]
+fn a_guest_that_waits_once_the_text_is_on_the_screen_is_saved_as_it_waits() {
+    let polls = file("snapshot-waits.bin", &[&POLLS[5..22], &[0xFB, 0xF4]].concat());
+    let image = format!("{polls}@0000:7C00");
+    let snapshot = path("snapshot-waits.snap");
+    let snapshot = snapshot.to_str().expect("the target directory's name is UTF-8");
+    let (saved, code) = json(&["--image", &image, "--save", snapshot, "--at", "rd"]);
+    assert_eq!((code, &saved["result"]), (0, &"saved".into()));
+    assert_eq!(json(&["--load", snapshot]).0["result"], "idle");
+}
+
 /// Saves a run of the guest of transfers at its second dot, and returns snapshot and disk.
 fn saved(name: &str) -> (String, String) {
     let disk = disk(&format!("{name}.img"));
@@ -168,6 +209,19 @@ fn options_that_contradict_a_snapshot_are_refused() {
     let other = path("snapshot-other.snap");
     let other = other.to_str().expect("the target directory's name is UTF-8");
     realmode(&["boot", "--load", &bare, "--save", other, "--at", "3"]).expect(2, &["past"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_no_place_for_a_snapshot_and_is_not_waited_for() {
+    let pipe = path("snapshot-pipe");
+    let _ = fs::remove_file(&pipe);
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("there is a mkfifo").success());
+    let pipe = pipe.to_str().expect("the target directory's name is UTF-8");
+    let image = format!("{TRANSFERS}@0000:7C00");
+    realmode(&["boot", "--image", &image, "--save", pipe, "--at", "5"])
+        .expect(2, &["cannot write", pipe, "only saved to a file"]);
 }
 
 #[test]
