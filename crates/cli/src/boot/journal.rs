@@ -25,6 +25,9 @@ use super::input::{Input, When};
 const FIRST_LINE: &str = "realmode record 1";
 const FIRST_WORDS: &str = "realmode record ";
 
+/// No more characters of a damaged line are told.
+const MOST_SHOWN: usize = 60;
+
 /// What a machine is: names, and what the record says of each.
 pub(super) type Summary = Vec<(&'static str, String)>;
 
@@ -57,6 +60,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
         None => return Err(format!("it does not begin with `{FIRST_WORDS}`, as a record does")),
         Some(_) if first == FIRST_LINE => {}
         Some(version) => {
+            let version = shown(version);
             return Err(format!("it has version {version}, and this realmode reads version 1"));
         }
     }
@@ -65,9 +69,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
     for (at, line) in lines {
         let number = at + 1;
         let Some(line) = line.strip_suffix('\n') else {
-            return Err(format!("line {number} is cut off: `{line}`"));
+            return Err(format!("line {number} is cut off: `{}`", shown(line)));
         };
-        let line = of_text(line).ok_or_else(|| format!("line {number} is damaged: `{line}`"))?;
+        let line =
+            of_text(line).ok_or_else(|| format!("line {number} is damaged: `{}`", shown(line)))?;
         if let Line::Input(when, _) | Line::End(when) = line {
             if when.turn < last.turn || when.instructions < last.instructions {
                 return Err(format!("line {number} is damaged: it is before the one above it"));
@@ -80,6 +85,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
         parsed.push(line);
     }
     Ok(parsed)
+}
+
+/// As much of a line as tells it, without what would act on a terminal.
+fn shown(line: &str) -> String {
+    let begin: String = line.chars().take(MOST_SHOWN).collect();
+    let more = if begin.len() < line.len() { "..." } else { "" };
+    format!("{}{more}", begin.escape_debug())
 }
 
 fn of_text(text: &str) -> Option<Line> {
@@ -146,8 +158,8 @@ const NOTHING_HELD: &str = "alone";
 /// `U+0041`, `F7` or a name.
 fn key_of(text: &str) -> Option<Key> {
     if let Some(code) = text.strip_prefix("U+") {
-        let code = u32::from_str_radix(code, 16).ok()?;
-        return char::from_u32(code).map(Key::Character);
+        let code = Some(code).filter(|code| code.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        return u32::from_str_radix(code, 16).ok().and_then(char::from_u32).map(Key::Character);
     }
     let function = text.strip_prefix('F').and_then(number).filter(|key| (1..=12).contains(key));
     let function = function.map(|number| Key::Function(number as u8));
@@ -246,6 +258,10 @@ mod tests {
             ("", "does not begin with"),
             ("realmode record\n", "does not begin with"),
             ("realmode record 2\n", "version 2"),
+            ("realmode record 1\r\n", r"version 1\r,"),
+            ("realmode record 1\n\x1b[2J\n", r"line 2 is damaged: `\u{1b}[2J`"),
+            (&format!("realmode record 1\n{}\n", "x".repeat(61)), "xxx...`"),
+            ("realmode record 1\npress 1 2 alone U++41\n", "line 2"),
             ("realmode record 1\ndate 1\nwhat 1 2\n", "line 3 is damaged: `what 1 2`"),
             ("realmode record 1\nserial 1 2 0\n", "line 2"),
             ("realmode record 1\nserial 1 2\n", "line 2"),

@@ -27,17 +27,18 @@ pub(super) fn of(args: &Args) -> Result<Summary, String> {
     if args.kernel.is_some() {
         summary.push(("append", args.append.clone()));
     }
-    for device in &args.boot_order {
-        summary.push(("boot-order", format!("{device:?}").to_lowercase()));
+    if !args.boot_order.is_empty() {
+        summary.push(("boot-order", format!("{:?}", args.boot_order).to_lowercase()));
     }
     let features = args.cpu.features.bits();
     summary.push(("memory", format!("{} MiB", args.memory)));
     summary.push(("cpu", format!("{}, features {features:x}", args.cpu.name)));
     summary.push(("clock", format!("{:?}", args.clock).to_lowercase()));
     summary.push(("exit-port", format!("{:x}", args.exit_port)));
-    for typing in &args.typing {
+    // Numbered, since their order counts.
+    for (at, typing) in (1..).zip(&args.typing) {
         let to = if typing.is_serial { "COM1" } else { "the keyboard" };
-        summary.push(("type", format!("{:?} to {to} at {:?}", typing.text, typing.trigger)));
+        summary.push(("type", format!("{at}: {:?} to {to} at {:?}", typing.text, typing.trigger)));
     }
     Ok(summary)
 }

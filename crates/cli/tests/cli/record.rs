@@ -134,6 +134,18 @@ fn a_record_of_another_run_is_refused_and_nothing_runs() {
 }
 
 #[test]
+fn what_is_typed_in_another_order_is_another_run() {
+    let record = record("order.rec");
+    let image = format!("{}@0000:7C00", file("record-order.bin", &[0xF4]));
+    let boot = ["boot", "--image", &image, "--screen", "none"];
+    let typing = ["--type", "a@x", "--type", "b@x"];
+    realmode(&[&boot[..], &typing, &["--record", &record]].concat()).expect(4, &[]);
+    realmode(&[&boot[..], &typing, &["--replay", &record]].concat()).expect(4, &[]);
+    let other = ["--type", "b@x", "--type", "a@x", "--replay", &record];
+    realmode(&[&boot[..], &other].concat()).expect(2, &["cannot be replayed here", "type 1"]);
+}
+
+#[test]
 fn a_damaged_record_is_refused_with_its_line() {
     let whole = record("damaged.rec");
     echo(&["--record", &whole], b"aq");
