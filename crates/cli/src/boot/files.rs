@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Reads an input of at most `most` bytes; `what_holds` names what it has to fit into.
@@ -44,8 +45,10 @@ pub(super) fn sum(path: &Path) -> Result<(u64, u32), String> {
 
 /// Refuses a file to be written that is the same as one of `others`.
 pub(super) fn require_another(path: &Path, others: &[&Path]) -> Result<(), String> {
-    // An error means that one of the two does not exist, so they are not the same.
-    let same = |other: &&&Path| same_file::is_same_file(path, other).unwrap_or(false);
+    // Neither is opened: a pipe would wait for its other end. One that does not exist is no other.
+    let place = |path: &Path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    let here = place(path);
+    let same = |other: &&&Path| here.is_some() && place(other) == here;
     others.iter().find(same).map_or(Ok(()), |other| {
         let (shown, other) = (path.display(), other.display());
         Err(format!("cannot write {shown}: it is the same file as {other}"))

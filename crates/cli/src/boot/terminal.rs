@@ -12,6 +12,8 @@ use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use crossterm::{execute, queue};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 /// Does a live screen have the terminal?
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -51,7 +53,8 @@ impl Terminal {
 
     /// What the user does within `timeout`.
     pub(super) fn next_event(&self, timeout: Duration) -> io::Result<Option<Event>> {
-        let event = match event::poll(timeout) {
+        wait(timeout)?;
+        let event = match event::poll(Duration::ZERO) {
             Ok(true) => event::read()?,
             Ok(false) => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
@@ -71,6 +74,22 @@ impl Terminal {
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes)?;
         stdout.flush()
+    }
+}
+
+/// Waits for input. crossterm 0.29 would read a terminal that has been closed for ever, so that is
+/// found out here; https://github.com/crossterm-rs/crossterm/issues/793.
+fn wait(timeout: Duration) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+    let timeout = Timespec::try_from(timeout).map_err(io::Error::other)?;
+    match poll(&mut input, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    match input[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+        true => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed")),
+        false => Ok(()),
     }
 }
 

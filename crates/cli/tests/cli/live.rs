@@ -23,6 +23,13 @@ const ECHO: [u8; 15] = [
     0xBA, 0xF8, 0x03, 0xEC, 0xEE, 0xEB, 0xF1, // out(3F8h, in(3F8h)); again
 ];
 
+/// Waits, while a timer goes on whose interrupt is masked.
+const WAITS: [u8; 18] = [
+    0xB0, 0xFF, 0xE6, 0x21, // out 21h, FFh
+    0xB0, 0x34, 0xE6, 0x43, 0x30, 0xC0, 0xE6, 0x40, 0xE6, 0x40, // counter 0: mode 2, 65536
+    0xFB, 0xF4, 0xEB, 0xFD, // sti; hlt; again
+];
+
 /// As long as anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -186,6 +193,25 @@ fn signals_leave_the_terminal_as_it_was() {
         assert_eq!(terminal.wait(), code, "{name}");
         assert_eq!(terminal.settings(), terminal.before, "{name}");
         assert!(!terminal.screen.screen().alternate_screen(), "{name}");
+    }
+}
+
+#[test]
+fn a_run_does_not_outlive_its_terminal() {
+    let Terminal { master, keys, mut child, output, .. } = {
+        let mut terminal = start("live-closed.bin", &WAITS, &["--clock", "real"]);
+        terminal.expect("^C ends");
+        terminal
+    };
+    // The thread that reads closes its copy at the next picture; the guest's time is in each.
+    drop((master, keys, output));
+    let started = Instant::now();
+    while child.try_wait().expect("it can be waited for").is_none() {
+        if started.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it goes on without a terminal");
+        }
+        std::thread::yield_now();
     }
 }
 
