@@ -148,9 +148,7 @@ impl ImageDisk {
             Writes::Kept => format!("cannot read {shown}: {error}"),
             Writes::Through => format!("cannot open {shown} for writing: {error}"),
         };
-        if fs::metadata(path).map_err(failed)?.is_dir() {
-            return Err(format!("cannot read {shown}: it is a directory"));
-        }
+        files::require_no_directory(path, "read")?;
         let is_written = writes == Writes::Through;
         let mut file =
             OpenOptions::new().read(true).write(is_written).open(path).map_err(failed)?;

@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn read(path: &Path, most: u64, what_holds: &str) -> Result<Vec<u8>, String> {
     let shown = path.display();
     let failed = |error: io::Error| format!("cannot read {shown}: {error}");
-    if fs::metadata(path).map_err(failed)?.is_dir() {
-        return Err(format!("cannot read {shown}: it is a directory"));
-    }
+    require_no_directory(path, "read")?;
     let mut bytes = Vec::new();
     // A file may be endless, as /dev/zero is: one byte too many is enough to know.
     File::open(path)
@@ -22,6 +20,14 @@ pub(super) fn read(path: &Path, most: u64, what_holds: &str) -> Result<Vec<u8>, 
         0 => Err(format!("{shown} is empty")),
         len if len > most => Err(format!("{shown} is larger than {what_holds}")),
         _ => Ok(bytes),
+    }
+}
+
+/// Refuses a directory; `verb` is what cannot be done.
+pub(super) fn require_no_directory(path: &Path, verb: &str) -> Result<(), String> {
+    match path.is_dir() {
+        true => Err(format!("cannot {verb} {}: it is a directory", path.display())),
+        false => Ok(()),
     }
 }
 
@@ -66,9 +72,7 @@ impl OutputFile {
     /// be the same as.
     pub(super) fn open(path: &Path, others: &[&Path]) -> Result<OutputFile, String> {
         let shown = path.display();
-        if path.is_dir() {
-            return Err(format!("cannot write {shown}: it is a directory"));
-        }
+        require_no_directory(path, "write")?;
         require_another(path, others)?;
         let file = OpenOptions::new()
             .write(true)

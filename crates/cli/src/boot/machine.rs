@@ -13,7 +13,7 @@ use super::console::Output;
 use super::disk::{DiskErrors, DiskInUse, ImageDisk, Writes};
 use super::files;
 use super::kernel;
-use super::options::{Args, ClockKind};
+use super::options::{Args, ClockKind, Device};
 use super::outside::Outside;
 use super::snapshot::{Loaded, Run};
 
@@ -174,9 +174,8 @@ impl Parts {
         if let Some(disk) = disk {
             pc.attach_disk(disk).map_err(|error| format!("--disk: {error}"))?;
         }
-        if let [first, rest @ ..] = args.boot_order.as_slice() {
-            let second = rest.first().map_or(0, |device| *device as u8);
-            pc.set_cmos(CMOS_BOOT_ORDER, second << 4 | *first as u8);
+        if !args.boot_order.is_empty() {
+            pc.set_cmos(CMOS_BOOT_ORDER, boot_order(&args.boot_order)?);
         }
         let cpu = software.load(&mut pc, profile)?;
         let mut machine = Machine {
@@ -297,6 +296,15 @@ impl Firmware {
         }
         pc.boot_bios(rom).map_err(|error| named(&self.path, &error))?;
         Ok(())
+    }
+}
+
+/// As CMOS memory holds it.
+fn boot_order(devices: &[Device]) -> Result<u8, String> {
+    match *devices {
+        [first] => Ok(first as u8),
+        [first, second] if first != second => Ok((second as u8) << 4 | first as u8),
+        _ => Err("--boot-order: a device is named twice; name each once".to_owned()),
     }
 }
 

@@ -103,7 +103,10 @@ impl Outcome {
             (Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::Saved(_), _) | (_, None) => {
                 self.to_string()
             }
-            (_, Some(text)) => format!("{self}, but `{text}` had not appeared"),
+            (_, Some(text)) => {
+                let and = if self.is_nowhere() { "and" } else { "but" };
+                format!("{self}, {and} `{text}` had not appeared")
+            }
         }
     }
 

@@ -47,13 +47,11 @@ impl Target {
     /// Checks the place; `inputs` are the files it must not be the same as.
     pub(super) fn new(path: &Path, inputs: &[&Path]) -> Result<Target, String> {
         let shown = path.display();
+        files::require_no_directory(path, "write")?;
         files::require_another(path, inputs)?;
         // A link stays one: what it leads to is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
-            Ok(meta) if meta.is_dir() => {
-                return Err(format!("cannot write {shown}: it is a directory"));
-            }
             Ok(meta) if !meta.is_file() => {
                 return Err(format!("cannot write {shown}: a snapshot is only saved to a file"));
             }

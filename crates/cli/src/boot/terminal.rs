@@ -24,9 +24,10 @@ static PANIC_HOOK: Once = Once::new();
 pub(super) struct Terminal(());
 
 impl Terminal {
-    /// Can the user see and type?
+    /// Can the user see and type? One that is dumb knows no escape sequences.
     pub(super) fn is_there() -> bool {
-        io::stdin().is_terminal() && io::stdout().is_terminal()
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        !is_dumb && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
     /// Takes the terminal.

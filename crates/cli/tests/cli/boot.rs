@@ -93,7 +93,7 @@ fn keys_are_typed_when_their_trigger_appears() {
         assert!(said.stdout.contains('>'), "{}", said.stdout);
     }
     let said = realmode(&["boot", "--image", &image, "--type", "a@never", "--limit", "9M"]);
-    said.expect(4, &["idle", "`never` had not appeared"]);
+    said.expect(4, &["idle", ", and `never` had not appeared"]);
 }
 
 #[test]

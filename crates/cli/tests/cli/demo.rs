@@ -49,7 +49,7 @@ fn until_ends_the_demo_at_a_text_on_com1_or_on_the_screen() {
     assert!(said.stdout.ends_with("12 factorial"), "{}", said.stdout);
     let said = realmode(&["boot", "--until", "Checks passed", "--json"]).expect(0, &[]);
     assert!(said.stdout.contains("on the screen"), "{}", said.stdout);
-    realmode(&["boot", "--until", "never to be seen"]).expect(10, &["had not appeared"]);
+    realmode(&["boot", "--until", "never to be seen"]).expect(10, &[", but", "had not appeared"]);
     let said = realmode(&["boot", "--until", "never to be seen", "--json"]).expect(10, &[]);
     assert!(said.stdout.contains("had not appeared"), "{}", said.stdout);
 }

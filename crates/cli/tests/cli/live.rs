@@ -47,10 +47,15 @@ struct Terminal {
 
 impl Terminal {
     fn start(rows: u16, arguments: &[&str]) -> Terminal {
+        Terminal::of_kind("xterm", rows, arguments)
+    }
+
+    fn of_kind(kind: &str, rows: u16, arguments: &[&str]) -> Terminal {
         let size = PtySize { rows, cols: 80, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_realmode"));
         command.env_remove("NO_COLOR");
+        command.env("TERM", kind);
         command.args(arguments);
         let settings = pair.master.get_termios().expect("a terminal has settings");
         let before = format!("{settings:?}");
@@ -194,6 +199,17 @@ fn signals_leave_the_terminal_as_it_was() {
         assert_eq!(terminal.settings(), terminal.before, "{name}");
         assert!(!terminal.screen.screen().alternate_screen(), "{name}");
     }
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_live_screen() {
+    // mov dx, 3F8h; mov al, 0Ah; out dx, al; hlt
+    let guest = file("live-dumb.bin", &[0xBA, 0xF8, 0x03, 0xB0, 0x0A, 0xEE, 0xF4]);
+    let image = format!("{guest}@0000:7C00");
+    let mut terminal = Terminal::of_kind("dumb", 26, &["boot", "--image", &image]);
+    assert_eq!(terminal.wait(), 4);
+    let all = String::from_utf8_lossy(&terminal.all);
+    assert!(all.starts_with("\r\nrealmode: idle") && !all.contains('\x1b'), "{all}");
 }
 
 #[test]

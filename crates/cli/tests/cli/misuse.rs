@@ -54,6 +54,14 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
 }
 
 #[test]
+fn a_device_is_booted_once() {
+    let bios = file("misuse-order.bin", &[0xF4; 65536]);
+    for order in ["floppy,floppy", "disk,floppy,disk"] {
+        realmode(&["boot", "--bios", &bios, "--boot-order", order]).expect(2, &["named twice"]);
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_named() {
     let directory = env!("CARGO_TARGET_TMPDIR");
     let missing = format!("{directory}/no-such-file");
