@@ -44,9 +44,13 @@ impl Inbox {
         Inbox { keys: String::new(), serial: VecDeque::new(), source }
     }
 
-    /// Can there be more input?
+    /// Can more input come, as long as the guest takes none?
     pub(super) fn is_open(&self) -> bool {
-        self.source.is_some()
+        self.source.is_some() && self.has_room()
+    }
+
+    fn has_room(&self) -> bool {
+        self.keys.len() + self.serial.len() < MOST_WAITING
     }
 
     pub(super) fn put(&mut self, input: Input) {
@@ -59,7 +63,7 @@ impl Inbox {
 
     /// Asks for more input, and gives the machine what it has room for. False if that is nothing.
     pub(super) fn feed<C: Console>(&mut self, pc: &mut Pc<'_, C>, turn: u64) -> bool {
-        let has_room = self.keys.len() + self.serial.len() < MOST_WAITING;
+        let has_room = self.has_room();
         if let Some(source) = self.source.as_mut().filter(|_| has_room) {
             for input in source.take(turn) {
                 self.put(input);
@@ -75,7 +79,8 @@ impl Inbox {
 
     /// Sleeps until input has come, or `most` is over.
     pub(super) fn wait(&mut self, most: Duration) {
-        match &mut self.source {
+        let has_room = self.has_room();
+        match self.source.as_mut().filter(|_| has_room) {
             Some(source) => source.wait(most),
             None => std::thread::sleep(most),
         }
@@ -145,6 +150,31 @@ mod tests {
         }
 
         fn wait(&mut self, _most: Duration) {}
+    }
+
+    /// Always has more.
+    struct Endless;
+
+    impl Source for Endless {
+        fn take(&mut self, _turn: u64) -> Vec<Input> {
+            vec![Input::Serial(vec![b'x'; 1000])]
+        }
+
+        fn wait(&mut self, _most: Duration) {
+            panic!("what comes next has no room");
+        }
+    }
+
+    #[test]
+    fn what_a_guest_does_not_take_closes_the_inbox_and_is_not_waited_for() {
+        let ram: Vec<AtomicU8> = (0..4096).map(|_| AtomicU8::new(0)).collect();
+        let mut pc = Pc::new(&ram, ()).expect("one page");
+        let mut inbox = Inbox::new(Some(Box::new(Endless)));
+        for _ in 0..8 {
+            inbox.feed(&mut pc, 0);
+        }
+        assert!(!inbox.is_open() && inbox.serial.len() < MOST_WAITING + 1000);
+        inbox.wait(Duration::ZERO);
     }
 
     #[test]
