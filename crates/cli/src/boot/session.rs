@@ -99,6 +99,7 @@ impl Session<'_, '_> {
             self.inbox.feed(&mut self.machine.pc, self.turns);
             let before = self.before(if is_single { 1 } else { length });
             let stop = self.turn(before.budget)?;
+            self.trace.as_mut().map_or(Ok(()), Trace::check)?;
             if self.show()? == Taken::Closed {
                 return Ok(Outcome::OutputClosed);
             }
