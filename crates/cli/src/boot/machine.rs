@@ -107,9 +107,13 @@ impl Parts {
         if let Some(disk) = disk {
             pc.attach_disk(disk).map_err(|error| format!("--disk: {error}"))?;
         }
-        if let [first, rest @ ..] = args.boot_order.as_slice() {
-            let second = rest.first().map_or(0, |device| *device as u8);
-            pc.set_cmos(CMOS_BOOT_ORDER, second << 4 | *first as u8);
+        match args.boot_order.as_slice() {
+            [] => {}
+            [first] => pc.set_cmos(CMOS_BOOT_ORDER, *first as u8),
+            [first, second] if first != second => {
+                pc.set_cmos(CMOS_BOOT_ORDER, (*second as u8) << 4 | *first as u8);
+            }
+            _ => return Err("--boot-order names a device twice; once is enough".to_owned()),
         }
         let cpu = software.load(&mut pc, profile)?;
         Ok(Machine { pc, cpu, emulator: Emulator::new(profile, lines) })

@@ -4,7 +4,7 @@ use std::fs;
 #[cfg(target_os = "linux")]
 use std::process::Command;
 
-use crate::{file, path, realmode};
+use crate::{file, path, read, realmode};
 
 #[test]
 fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
@@ -129,6 +129,9 @@ fn what_a_bios_would_not_take_is_refused() {
     refused("--vga", &zeros, &["no option ROM", "55 AA"]);
     let large = file("larger.img", &vec![0; 2_949_121]);
     refused("--floppy", &large, &["2.88 MB"]);
+    for order in ["disk,disk", "disk,floppy,disk"] {
+        realmode(&["boot", "--bios", &bios, "--boot-order", order]).expect(2, &["twice"]);
+    }
     let line = "x".repeat(2048);
     cut.resize(8192, 0x90);
     let kernel = file("whole.kernel", &cut);
@@ -222,4 +225,17 @@ fn a_result_that_cannot_be_printed_is_an_error() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains("cannot write to stdout"), "{arguments:?}: {said}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_that_cannot_be_written_ends_the_run_and_not_the_guest() {
+    // mov cx, 0; loop $; mov dx, 3F8h; out dx, al; hlt
+    let code = [0xB9, 0x00, 0x00, 0xE2, 0xFE, 0xBA, 0xF8, 0x03, 0xEE, 0xF4];
+    let image = format!("{}@0000:7C00", file("long.bin", &code));
+    let printed = path("long.txt");
+    let serial = printed.to_str().expect("the target directory's name is UTF-8");
+    realmode(&["boot", "--image", &image, "--trace", "/dev/full", "--serial", serial])
+        .expect(2, &["cannot write /dev/full"]);
+    assert_eq!(read(serial), b"", "the guest came to its OUT");
 }
