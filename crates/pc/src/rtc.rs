@@ -12,6 +12,9 @@ const SECOND: u64 = 1_000_000_000;
 /// The update cycle and the warning before it: UIP is set.
 const UPDATE: u64 = 2_228_000;
 
+/// So far away that no guest counts on to where 64 bits end.
+const MOST_EPOCH: i64 = i64::MAX / 2;
+
 const STATUS_A: u8 = 0x0A;
 const STATUS_B: u8 = 0x0B;
 const STATUS_C: u8 = 0x0C;
@@ -56,7 +59,7 @@ impl Rtc {
 
     /// The clock stands at `epoch` seconds since 1970 at time 0.
     pub(crate) fn set_epoch(&mut self, epoch: i64) {
-        self.epoch = epoch;
+        self.epoch = epoch.clamp(-MOST_EPOCH, MOST_EPOCH);
     }
 
     /// A byte of its memory, as a BIOS finds it.
