@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::guest::{CODE, DEVICE, Guest, TestBus};
-use crate::protected::{CALL_GATE, GDT, TSS, user};
+use crate::protected::{CALL_GATE, DATA32, GDT, TSS, guest, user};
 use realmode::arch::control::{CR0_PE, EFER_LMA, EFER_LME};
 use realmode::*;
 
@@ -147,6 +147,18 @@ fn a_call_gate_whose_frame_lies_over_its_parameters_reads_them_once() {
     assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 1), Ok(Stop::Requested));
     assert_eq!(guest.reg(Reg::Rsp), 0x8FF0);
     assert_eq!(guest.peek(0x8FF8, 12), [0x11, 0, 0, 0, 0x22, 0, 0, 0, 0xFC, 0x8F, 0x10, 0]);
+}
+
+#[test]
+fn lar_passes_on_a_general_protection_fault_of_the_device_its_table_lies_in() {
+    // lar eax, ecx
+    let mut guest = guest(&[0x0F, 0x02, 0xC1]).with(Reg::Rcx, u64::from(DATA32));
+    guest.cpu.gdtr.base = DEVICE;
+    let mut bus = Odd::new(&mut guest.bus, |_, _| Reply::Fault(Fault::GP));
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    emulator.policy_mut().exceptions = u32::MAX;
+    let stop = emulator.run(&mut guest.cpu, &mut bus, 1);
+    assert_eq!(stop, Ok(Stop::Exception(Fault::GP)));
 }
 
 #[test]
