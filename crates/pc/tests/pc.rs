@@ -12,6 +12,8 @@ mod grub;
 mod memtest;
 #[path = "pc/multiboot.rs"]
 mod multiboot;
+#[path = "pc/random_ports.rs"]
+mod random_ports;
 #[path = "pc/terminal.rs"]
 mod terminal;
 
