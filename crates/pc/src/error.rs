@@ -105,6 +105,14 @@ pub enum Error {
         /// Its length.
         len: u64,
     },
+    /// A kernel with more setup code than there can be: most likely damaged.
+    #[error("the kernel has {sectors} sectors of setup code, at most {most} are known: damaged?")]
+    KernelSetupTooLarge {
+        /// The sectors its header tells.
+        sectors: usize,
+        /// The most.
+        most: usize,
+    },
     /// A command line longer than kernels read.
     #[error("the command line has {len} bytes, at most {most} are read")]
     CommandLineTooLong {

@@ -21,6 +21,9 @@ const SETUP: u16 = 0x1000;
 const STACK: u16 = 0xE000;
 const COMMAND_LINE: u16 = 0xE000;
 const MOST_COMMAND_LINE: usize = 2047;
+/// Sectors of setup code that a kernel has at most, besides the first.
+const MOST_SETUP: usize = 64;
+const _: () = assert!((MOST_SETUP + 1) * SECTOR < STACK as usize);
 /// Where the kernel lies.
 const HIGH: u64 = 0x10_0000;
 
@@ -75,6 +78,10 @@ impl<'m> Kernel<'m> {
             0 => 4,
             sectors => usize::from(sectors),
         };
+        // The setup code and its heap end below the stack.
+        if sectors > MOST_SETUP {
+            return Err(Error::KernelSetupTooLarge { sectors, most: MOST_SETUP });
+        }
         let len = image.len() as u64;
         let (setup, high) = image
             .split_at_checked((sectors + 1) * SECTOR)
@@ -82,10 +89,6 @@ impl<'m> Kernel<'m> {
             .ok_or(Error::KernelCutOff { len })?;
         if HIGH + high.len() as u64 > ram {
             return Err(Error::ImagePastRam { start: HIGH, len: high.len() as u64, ram });
-        }
-        // The setup code and its heap end below the stack.
-        if setup.len() > usize::from(STACK) / 2 {
-            return Err(Error::KernelCutOff { len });
         }
         if command_line.len() > MOST_COMMAND_LINE {
             let len = command_line.len() as u64;
@@ -221,6 +224,13 @@ mod tests {
         let mut old = whole.clone();
         old[VERSION..VERSION + 2].copy_from_slice(&0x0201u16.to_le_bytes());
         assert_eq!(error(&old, RAM), Some(Error::KernelTooOld { version: 0x0201 }));
+        let mut setup = vec![0x90; 66 * SECTOR];
+        setup[..SECTOR * 2].copy_from_slice(&whole[..SECTOR * 2]);
+        setup[SETUP_SECTORS] = 64;
+        assert_eq!(error(&setup, RAM), None);
+        setup[SETUP_SECTORS] = 65;
+        let too_large = Error::KernelSetupTooLarge { sectors: 65, most: 64 };
+        assert_eq!(error(&setup, RAM), Some(too_large));
         let mut none = whole;
         none[MAGIC] = b'h';
         assert_eq!(error(&none, RAM), Some(Error::KernelNoHeader));
