@@ -109,6 +109,24 @@ fn port_92_reads_back_the_gate_and_resets() {
     assert_eq!(pc.ending(), Some(Ending::Reset));
 }
 
+#[test]
+fn the_cursor_is_on_the_screen_that_is_shown() {
+    let ram = ram();
+    let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
+    for (start, at, expected) in [
+        (80, 80 + 81, Some((1, 1))),
+        (80, 79, None),
+        // So far back the screen would not end in text memory: the first is shown.
+        (0x3FFF, 81, Some((1, 1))),
+    ] {
+        for (index, value) in [(0x0C, start), (0x0E, at)] {
+            output(&mut pc, 0x3D4, 2, index | value >> 8 << 8);
+            output(&mut pc, 0x3D4, 2, index + 1 | (value & 0xFF) << 8);
+        }
+        assert_eq!(pc.cursor(), expected, "{start}, {at}");
+    }
+}
+
 /// A disk that fails now and then.
 struct Unreliable(u32);
 
