@@ -114,14 +114,16 @@ fn the_cursor_is_on_the_screen_that_is_shown() {
     let ram = ram();
     let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
     for (start, at, expected) in [
-        (80, 80 + 81, Some((1, 1))),
+        (80u16, 161u16, Some((1, 1))),
         (80, 79, None),
         // So far back the screen would not end in text memory: the first is shown.
         (0x3FFF, 81, Some((1, 1))),
     ] {
-        for (index, value) in [(0x0C, start), (0x0E, at)] {
-            output(&mut pc, 0x3D4, 2, index | value >> 8 << 8);
-            output(&mut pc, 0x3D4, 2, index + 1 | (value & 0xFF) << 8);
+        let [[start_high, start_low], [high, low]] = [start, at].map(u16::to_be_bytes);
+        let registers = [(0x0C, start_high), (0x0D, start_low), (0x0E, high), (0x0F, low)];
+        for (index, value) in registers {
+            output(&mut pc, 0x3D4, 1, index);
+            output(&mut pc, 0x3D5, 1, u64::from(value));
         }
         assert_eq!(pc.cursor(), expected, "{start}, {at}");
     }
