@@ -32,6 +32,14 @@ pub(crate) fn with_features(text: &str) -> Result<Profile, String> {
     Ok(Profile { id: FIRST_ID, features, ..base.clone() })
 }
 
+/// What [`with_features`] makes this processor from.
+pub(crate) fn text(profile: &Profile) -> String {
+    let all = Profile::by_name(profile.name).map_or(profile.features, |base| base.features);
+    let gone = all.difference(profile.features);
+    let gone = gone.iter_names().map(|(name, _)| format!(",-{}", name.to_ascii_lowercase()));
+    std::iter::once(profile.name.to_owned()).chain(gone).collect()
+}
+
 fn names(profile: &Profile) -> String {
     let names: Vec<String> =
         profile.features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect();
@@ -48,7 +56,11 @@ mod tests {
         let gone = Profile::INTEL.features.difference(profile.features);
         assert_eq!(gone, Features::PAE | Features::TSC);
         assert_ne!(profile.id, Profile::INTEL.id);
+        assert_eq!(text(&profile), "intel,-tsc,-pae");
         assert_eq!(with_features("286"), Ok(Profile::I80286));
+        for profile in Profile::ALL {
+            assert_eq!(with_features(&text(profile)).as_ref(), Ok(profile));
+        }
         for bad in ["", "z80", "intel,pae", "intel,-nonsense", "intel,"] {
             assert!(with_features(bad).is_err(), "{bad}");
         }

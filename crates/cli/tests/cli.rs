@@ -12,10 +12,16 @@ mod disk;
 mod firmware;
 #[path = "cli/kernel.rs"]
 mod kernel;
+#[path = "cli/live.rs"]
+mod live;
 #[path = "cli/misuse.rs"]
 mod misuse;
+#[path = "cli/record.rs"]
+mod record;
 #[path = "cli/run_image.rs"]
 mod run_image;
+#[path = "cli/snapshot.rs"]
+mod snapshot;
 #[path = "cli/vectors.rs"]
 mod vectors;
 

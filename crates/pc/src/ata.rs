@@ -30,6 +30,7 @@ pub(crate) const MOST_MULTIPLE: u8 = 16;
 
 /// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Way {
     In,
     Out,
@@ -37,6 +38,7 @@ enum Way {
 
 /// A command that moves data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Transfer {
     way: Way,
     /// The sector in the buffer; none for IDENTIFY DEVICE.
@@ -51,6 +53,7 @@ struct Transfer {
 
 /// Its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Ata {
     features: u8,
     addressed: Addressed,
@@ -58,6 +61,7 @@ pub(crate) struct Ata {
     status: u8,
     error: u8,
     transfer: Option<Transfer>,
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     buffer: [u8; SECTOR],
     at: usize,
     /// Sectors a block; 0 is none set.
@@ -284,6 +288,22 @@ impl Ata {
             self.fetch(disk);
         }
         self.interrupt |= ends_block;
+    }
+
+    /// Can it have come to this with a disk of so many sectors?
+    pub(crate) fn is_sound(&self, sectors: u64) -> bool {
+        let is_possible = |transfer: Transfer| {
+            let Transfer { lba, left, block, done, .. } = transfer;
+            let is_on_disk = match lba {
+                Some(lba) => sectors.checked_sub(u64::from(left)).is_some_and(|last| lba <= last),
+                None => left == 1,
+            };
+            let is_block = done < block && block <= u32::from(MOST_MULTIPLE);
+            self.at < SECTOR && left > 0 && is_block && is_on_disk
+        };
+        self.at <= SECTOR
+            && matches!(self.multiple, 0 | 1 | 2 | 4 | 8 | MOST_MULTIPLE)
+            && self.transfer.is_none_or(is_possible)
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) enum Address {
 /// Sector count, address and device. All but the last hold the two bytes written last, the later
 /// one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Addressed {
     pub(crate) count: [u8; 2],
     lba: [[u8; 2]; 3],

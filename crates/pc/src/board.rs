@@ -99,10 +99,10 @@ pub(crate) struct Board<'m> {
     pub(crate) post: u8,
     /// The port that ends the run.
     pub(crate) exit_port: u16,
-    ata: Ata,
-    pit: Pit,
-    system_port: SystemPort,
-    chipset_port: ChipsetPort,
+    pub(crate) ata: Ata,
+    pub(crate) pit: Pit,
+    pub(crate) system_port: SystemPort,
+    pub(crate) chipset_port: ChipsetPort,
     /// When a device next does something by itself; `u64::MAX` is never.
     due: u64,
 }

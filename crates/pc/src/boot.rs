@@ -55,10 +55,13 @@ impl<'m, C: Console> Pc<'m, C> {
     /// byte: real mode, DS = ES = CS, SS:SP = 0000:7C00, interrupts off, A20 open.
     ///
     /// # Errors
-    /// The image is empty or does not lie in memory.
+    /// The image is empty or does not lie in memory; then nothing was written.
     pub fn boot_image(&mut self, image: &[u8], segment: u16, offset: u16) -> Result<Cpu, Error> {
+        let start = Phys(linear(segment, offset));
+        self.memory.cells(start, image.len() as u64)?;
+        // Before the image, which may bring vectors of its own.
         self.set_vectors();
-        self.load(Phys(linear(segment, offset)), image)?;
+        self.load(start, image)?;
         Ok(self.start(segment, offset))
     }
 

@@ -4,6 +4,7 @@ const DAY: i64 = 86_400;
 
 /// A date and time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Date {
     pub(crate) year: i64,
     /// 1 to 12.
@@ -45,6 +46,12 @@ impl Date {
         let in_year = (153 * month + 2) / 5 + self.day - 1;
         let days = era * 146_097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719_468;
         days * DAY + self.hour * 3600 + self.minute * 60 + self.second
+    }
+
+    /// Is it near enough to our time, and its parts small enough, to be counted with?
+    pub(crate) fn is_near(self) -> bool {
+        let parts = [self.month, self.day, self.hour, self.minute, self.second];
+        self.year.unsigned_abs() <= 1 << 30 && parts.iter().all(|part| (0..=255).contains(part))
     }
 
     /// 1 is Sunday, as the clock chip counts.

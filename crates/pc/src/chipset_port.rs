@@ -13,6 +13,7 @@ const REFRESH_PERIOD: u64 = 15_000;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct ChipsetPort {
     latch: u8,
 }

@@ -55,6 +55,11 @@ impl<'m> Time<'m> {
         self.clock = clock;
     }
 
+    /// Goes on from `now`. What the emulator has executed before its next run does not count.
+    pub(crate) fn go_on(&mut self, now: u64) {
+        (self.now, self.retired) = (now, u64::MAX);
+    }
+
     /// The emulator has executed `retired` instructions so far. A count below the last one is
     /// another emulator's; time goes on from where it was.
     pub(crate) fn advance(&mut self, retired: u64) {

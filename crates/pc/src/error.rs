@@ -105,16 +105,40 @@ pub enum Error {
         /// Its length.
         len: u64,
     },
-    /// A kernel with more setup code than there can be: most likely damaged.
-    #[error("the kernel has {sectors} sectors of setup code, at most {most} are known: damaged?")]
+    /// A kernel with more setup code than fits below its stack.
+    #[error("the kernel has {len} bytes of setup code, and there is room for {most}: is it one?")]
     KernelSetupTooLarge {
-        /// The sectors its header tells.
-        sectors: usize,
+        /// Its length.
+        len: u64,
         /// The most.
-        most: usize,
+        most: u64,
+    },
+    /// A state that another version of this crate has saved.
+    #[error("the state has version {found}, and this program reads version {expected}")]
+    StateVersion {
+        /// The version it has.
+        found: u32,
+        /// The version this crate reads.
+        expected: u32,
+    },
+    /// A state of a machine that was put together in another way.
+    #[error("the state is of a machine with {saved} {what}, and this one has {here}")]
+    StateOfAnother {
+        /// What is counted.
+        what: &'static str,
+        /// How many the saved machine had.
+        saved: u64,
+        /// How many this one has.
+        here: u64,
+    },
+    /// A state that no machine can have come to.
+    #[error("the state is damaged: no machine comes to what it says of the {what}")]
+    StateDamaged {
+        /// The part of the machine.
+        what: &'static str,
     },
     /// A command line longer than kernels read.
-    #[error("the command line has {len} bytes, at most {most} are read")]
+    #[error("the command line has {len} bytes, at most {most} are read: shorten it")]
     CommandLineTooLong {
         /// Its length.
         len: u64,

@@ -89,6 +89,21 @@ impl<'m> FirmwareConfig<'m> {
         (self.selected, self.offset) = (key, 0);
     }
 
+    /// How many files there are.
+    pub(crate) fn files(&self) -> usize {
+        self.count
+    }
+
+    /// What is selected, and how far it has been read.
+    pub(crate) fn selection(&self) -> (u16, u64) {
+        (self.selected, self.offset as u64)
+    }
+
+    /// Goes on where another one was.
+    pub(crate) fn go_on(&mut self, (selected, offset): (u16, u64)) {
+        (self.selected, self.offset) = (selected, usize::try_from(offset).unwrap_or(usize::MAX));
+    }
+
     /// IN of the data port, as many bytes as `data` has. Zeros follow the end.
     pub(crate) fn read(&mut self, data: &mut [u8]) {
         let start = self.offset;
@@ -96,8 +111,8 @@ impl<'m> FirmwareConfig<'m> {
         data.fill(0);
         match self.selected {
             DIRECTORY => {
-                for (at, byte) in (start..).zip(data) {
-                    *byte = self.directory_byte(at);
+                for (at, byte) in data.iter_mut().enumerate() {
+                    *byte = self.directory_byte(start.saturating_add(at));
                 }
             }
             SIGNATURE => copy(b"QEMU", start, data),

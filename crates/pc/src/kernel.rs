@@ -4,6 +4,7 @@
 //! A BIOS boots an option ROM of ours before all else. All that it does is to write to a port;
 //! then the kernel is put into memory, and the processor at its entry.
 
+use realmode::arch::rflags::IF;
 use realmode::{Activity, Cpu, Phys, Reg, SegReg, Segment};
 
 use crate::error::Error;
@@ -19,11 +20,11 @@ pub(crate) const ORDER_FILE: (&str, &[u8]) = ("bootorder", b"/rom@genroms/kernel
 /// Where the setup code lies, with its stack and the command line in the same segment.
 const SETUP: u16 = 0x1000;
 const STACK: u16 = 0xE000;
+/// The first sector and 64 of setup code; the heap goes on from there to the stack.
+const MOST_SETUP: usize = 65 * SECTOR;
+const _: () = assert!(MOST_SETUP < STACK as usize);
 const COMMAND_LINE: u16 = 0xE000;
 const MOST_COMMAND_LINE: usize = 2047;
-/// Sectors of setup code that a kernel has at most, besides the first.
-const MOST_SETUP: usize = 64;
-const _: () = assert!((MOST_SETUP + 1) * SECTOR < STACK as usize);
 /// Where the kernel lies.
 const HIGH: u64 = 0x10_0000;
 
@@ -37,9 +38,6 @@ const LOAD_FLAGS: usize = 0x211;
 const HEAP_END: usize = 0x224;
 const COMMAND_LINE_POINTER: usize = 0x228;
 const HEADER_END: usize = 0x22C;
-
-/// EFLAGS: interrupts are on.
-const IF: u64 = 1 << 9;
 
 const LOADED_HIGH: u8 = 1 << 0;
 const CAN_USE_HEAP: u8 = 1 << 7;
@@ -78,10 +76,6 @@ impl<'m> Kernel<'m> {
             0 => 4,
             sectors => usize::from(sectors),
         };
-        // The setup code and its heap end below the stack.
-        if sectors > MOST_SETUP {
-            return Err(Error::KernelSetupTooLarge { sectors, most: MOST_SETUP });
-        }
         let len = image.len() as u64;
         let (setup, high) = image
             .split_at_checked((sectors + 1) * SECTOR)
@@ -89,6 +83,10 @@ impl<'m> Kernel<'m> {
             .ok_or(Error::KernelCutOff { len })?;
         if HIGH + high.len() as u64 > ram {
             return Err(Error::ImagePastRam { start: HIGH, len: high.len() as u64, ram });
+        }
+        if setup.len() > MOST_SETUP {
+            let len = setup.len() as u64;
+            return Err(Error::KernelSetupTooLarge { len, most: MOST_SETUP as u64 });
         }
         if command_line.len() > MOST_COMMAND_LINE {
             let len = command_line.len() as u64;
@@ -224,13 +222,6 @@ mod tests {
         let mut old = whole.clone();
         old[VERSION..VERSION + 2].copy_from_slice(&0x0201u16.to_le_bytes());
         assert_eq!(error(&old, RAM), Some(Error::KernelTooOld { version: 0x0201 }));
-        let mut setup = vec![0x90; 66 * SECTOR];
-        setup[..SECTOR * 2].copy_from_slice(&whole[..SECTOR * 2]);
-        setup[SETUP_SECTORS] = 64;
-        assert_eq!(error(&setup, RAM), None);
-        setup[SETUP_SECTORS] = 65;
-        let too_large = Error::KernelSetupTooLarge { sectors: 65, most: 64 };
-        assert_eq!(error(&setup, RAM), Some(too_large));
         let mut none = whole;
         none[MAGIC] = b'h';
         assert_eq!(error(&none, RAM), Some(Error::KernelNoHeader));

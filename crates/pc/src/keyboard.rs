@@ -1,6 +1,7 @@
 //! The keyboard: answers commands, and types what the caller wants typed, at a human pace.
 
-use crate::keymap::{key_of, stroke, to_set_1};
+use crate::key::{Held, Key};
+use crate::keymap::{HOLDS, Stroke, stroke, to_set_1};
 use crate::queue::Queue;
 
 /// From one key to the next, so that a guest that looks now and then loses none.
@@ -15,6 +16,7 @@ const RELEASED: u8 = 0xF0;
 
 /// Its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Keyboard {
     /// What it is sending.
     output: Queue<24>,
@@ -44,16 +46,34 @@ impl Keyboard {
     /// that have no key are left out.
     pub(crate) fn type_text(&mut self, text: &str) -> usize {
         for (at, character) in text.char_indices() {
-            if key_of(character).is_some_and(|key| !self.text.push(key)) {
+            if Key::from(character).code().is_some_and(|key| !self.text.push(key)) {
                 return at;
             }
         }
         text.len()
     }
 
+    /// Adds a key to what is to be typed, with others held down. False if there was no room; a
+    /// key that is not there is left out.
+    pub(crate) fn press(&mut self, key: Key, held: Held) -> bool {
+        let Some(key) = key.code() else { return true };
+        if held.is_empty() {
+            return self.text.push(key);
+        }
+        self.text.len() + 2 <= MOST_TEXT && self.text.push(held.code()) && self.text.push(key)
+    }
+
     /// Is there text that has not been typed yet?
     pub(crate) fn is_typing(&self) -> bool {
         !self.text.is_empty() || !self.output.is_empty()
+    }
+
+    /// Can it have come to this by `now`?
+    pub(crate) fn is_sound(&self, now: u64) -> bool {
+        self.output.is_sound()
+            && self.text.is_sound()
+            && self.next_key <= now.saturating_add(PACE)
+            && matches!(self.set, 1 | 2)
     }
 
     /// When it next has a byte to send, if it is let.
@@ -74,15 +94,28 @@ impl Keyboard {
     }
 
     fn press_next(&mut self, now: u64) {
-        let Some(stroke) = self.text.pop().and_then(stroke) else { return };
+        let Some(Stroke { code, extended, held }) = self.next_stroke() else { return };
         self.next_key = now.saturating_add(PACE);
-        let prefix = stroke.extended.then_some(0xE0);
-        let keys = [stroke.held.map(|code| (None, code)), Some((prefix, stroke.code))];
-        for (prefix, code) in keys.into_iter().flatten() {
-            self.send_key(prefix, code, false);
+        let prefix = extended.then_some(0xE0);
+        let holds = HOLDS.iter().filter(|(key, _)| held.contains(*key));
+        for (_, code) in holds.clone() {
+            self.send_key(None, *code, false);
         }
-        for (prefix, code) in keys.into_iter().rev().flatten() {
-            self.send_key(prefix, code, true);
+        self.send_key(prefix, code, false);
+        self.send_key(prefix, code, true);
+        for (_, code) in holds.rev() {
+            self.send_key(None, *code, true);
+        }
+    }
+
+    fn next_stroke(&mut self) -> Option<Stroke> {
+        let first = self.text.pop()?;
+        match Held::from_code(first) {
+            None => stroke(first),
+            Some(held) => {
+                let stroke = stroke(self.text.pop()?)?;
+                Some(Stroke { held: stroke.held | held, ..stroke })
+            }
         }
     }
 
@@ -188,6 +221,34 @@ mod tests {
         let shifted = sent(&mut keyboard, 5 + 2 * PACE);
         assert_eq!(shifted, [0x12, 0x1A, 0xF0, 0x1A, 0xF0, 0x12]);
         assert!(!keyboard.is_typing() && keyboard.next_event().is_none());
+    }
+
+    #[test]
+    fn keys_are_pressed_while_others_are_held() {
+        let mut keyboard = Keyboard::RESET;
+        assert!(keyboard.press(Key::Function(7), Held::CONTROL | Held::ALT));
+        assert!(keyboard.press(Key::Character('A'), Held::ALT));
+        assert!(keyboard.press(Key::Character('é'), Held::ALT));
+        assert_eq!(sent(&mut keyboard, 0), [0x14, 0x11, 0x83, 0xF0, 0x83, 0xF0, 0x11, 0xF0, 0x14]);
+        let shifted = sent(&mut keyboard, PACE);
+        assert_eq!(shifted, [0x12, 0x11, 0x1C, 0xF0, 0x1C, 0xF0, 0x11, 0xF0, 0x12]);
+        assert!(!keyboard.is_typing());
+    }
+
+    #[test]
+    fn the_most_that_a_key_sends_is_sent_whole() {
+        let mut keyboard = Keyboard::RESET;
+        assert!(keyboard.press(Key::Delete, Held::all()));
+        assert_eq!(sent(&mut keyboard, 0).len(), 3 + 2 + 3 + 6);
+    }
+
+    #[test]
+    fn a_key_and_what_is_held_with_it_are_refused_together() {
+        let mut keyboard = Keyboard::RESET;
+        keyboard.type_text(&"x".repeat(MOST_TEXT - 1));
+        assert!(!keyboard.press(Key::Up, Held::SHIFT));
+        assert!(keyboard.press(Key::Up, Held::empty()));
+        assert!(!keyboard.press(Key::Up, Held::empty()));
     }
 
     #[test]

@@ -28,6 +28,7 @@ const OUTPUT_FULL: u8 = 1 << 4;
 
 /// Controller and keyboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct KeyboardController {
     pub(crate) keyboard: Keyboard,
     memory: [u8; 32],
@@ -156,6 +157,11 @@ impl KeyboardController {
             let Some(byte) = self.keyboard.take(now) else { return };
             self.output = self.receive(byte);
         }
+    }
+
+    /// Can it have come to this by `now`?
+    pub(crate) fn is_sound(&self, now: u64) -> bool {
+        self.keyboard.is_sound(now) && self.ready <= now.saturating_add(BYTE)
     }
 
     /// A byte as it is shown to the processor. With translation, F0 becomes a bit of the next.

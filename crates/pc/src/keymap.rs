@@ -1,16 +1,25 @@
 //! Which keys type a character, as scan codes of set 2 on a US keyboard.
 
+use crate::key::Held;
+
 /// A key and what is held down with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stroke {
     pub(crate) code: u8,
     /// The code is preceded by E0.
     pub(crate) extended: bool,
-    pub(crate) held: Option<u8>,
+    pub(crate) held: Held,
 }
 
-const SHIFT: u8 = 0x12;
-const CONTROL: u8 = 0x14;
+/// The keys that are held down with others.
+pub(crate) const HOLDS: [(Held, u8); 3] =
+    [(Held::SHIFT, 0x12), (Held::CONTROL, 0x14), (Held::ALT, 0x11)];
+
+/// Of the keys from 80h on, those whose codes are preceded by E0: arrows, and the six above them.
+const EXTENDED: [u8; 10] = [0x75, 0x72, 0x6B, 0x74, 0x6C, 0x69, 0x7D, 0x7A, 0x70, 0x71];
+/// F1 to F12, which follow.
+const FUNCTIONS: [u8; 12] =
+    [0x05, 0x06, 0x04, 0x0C, 0x03, 0x0B, 0x83, 0x0A, 0x01, 0x09, 0x78, 0x07];
 
 /// Set 2 by character, unshifted and shifted.
 const KEYS: [(u8, u8, u8); 48] = [
@@ -64,41 +73,15 @@ const KEYS: [(u8, u8, u8); 48] = [
     (b' ', b' ', 0x29),
 ];
 
-/// Is there a key for this character, so that [`Pc::type_text`](crate::Pc::type_text) can type it?
-///
-/// ```
-/// use realmode_pc::has_key;
-/// assert!(has_key('A') && has_key('\n') && has_key('↑') && !has_key('é'));
-/// ```
-pub fn has_key(character: char) -> bool {
-    key_of(character).is_some()
-}
-
-/// A character as a byte: ASCII, or one of the arrows, which follow it.
-pub(crate) fn key_of(character: char) -> Option<u8> {
-    let key = match character {
-        '↑' => 0x80,
-        '↓' => 0x81,
-        '←' => 0x82,
-        '→' => 0x83,
-        other => u8::try_from(u32::from(other)).ok()?,
-    };
-    stroke(key).map(|_| key)
-}
-
-/// How to type a key of [`key_of`].
+/// How to type a key of [`Key::code`](crate::key::Key::code).
 pub(crate) fn stroke(key: u8) -> Option<Stroke> {
-    let plain = |code| Stroke { code, extended: false, held: None };
-    let arrow = |code| Some(Stroke { extended: true, ..plain(code) });
+    let plain = |code| Stroke { code, extended: false, held: Held::empty() };
     match key {
         b'\n' | b'\r' => return Some(plain(0x5A)),
         b'\t' => return Some(plain(0x0D)),
         0x08 | 0x7F => return Some(plain(0x66)),
         0x1B => return Some(plain(0x76)),
-        0x80 => return arrow(0x75),
-        0x81 => return arrow(0x72),
-        0x82 => return arrow(0x6B),
-        0x83 => return arrow(0x74),
+        0x80.. => return named(usize::from(key - 0x80)),
         _ => {}
     }
     // Control characters are letters with Ctrl.
@@ -106,11 +89,17 @@ pub(crate) fn stroke(key: u8) -> Option<Stroke> {
     let (lower, _, code) =
         *KEYS.iter().find(|(lower, upper, _)| wanted == *lower || wanted == *upper)?;
     let held = match (control, wanted == lower) {
-        (true, _) => Some(CONTROL),
-        (false, true) => None,
-        (false, false) => Some(SHIFT),
+        (true, _) => Held::CONTROL,
+        (false, true) => Held::empty(),
+        (false, false) => Held::SHIFT,
     };
     Some(Stroke { held, ..plain(code) })
+}
+
+fn named(at: usize) -> Option<Stroke> {
+    let extended = EXTENDED.get(at);
+    let code = *extended.or_else(|| FUNCTIONS.get(at.wrapping_sub(EXTENDED.len())))?;
+    Some(Stroke { code, extended: extended.is_some(), held: Held::empty() })
 }
 
 /// Set 1 by set 2: the 8042's translation of codes below 80h.
@@ -143,14 +132,23 @@ mod tests {
         for key in b' '..=b'~' {
             assert!(stroke(key).is_some(), "{}", char::from(key));
         }
-        assert_eq!((stroke(0), stroke(0x90), key_of('é')), (None, None, None));
+        assert_eq!([stroke(0), stroke(0x96), stroke(0xFF)], [None; 3]);
     }
 
     #[test]
     fn shift_and_control_are_held_down() {
-        let held = |character| stroke(key_of(character)?)?.held;
-        assert_eq!([held('a'), held('A'), held('\x03')], [None, Some(SHIFT), Some(CONTROL)]);
-        assert!(stroke(0x80).is_some_and(|stroke| stroke.extended));
+        let held = |key| stroke(key).map(|stroke| stroke.held);
+        assert_eq!(
+            [held(b'a'), held(b'A'), held(0x03)],
+            [Some(Held::empty()), Some(Held::SHIFT), Some(Held::CONTROL)]
+        );
+    }
+
+    #[test]
+    fn keys_without_a_character_follow_ascii() {
+        let at = |key| stroke(key).map(|stroke| (stroke.extended, stroke.code));
+        assert_eq!([at(0x80), at(0x89)], [Some((true, 0x75)), Some((true, 0x71))]);
+        assert_eq!([at(0x8A), at(0x95)], [Some((false, 0x05)), Some((false, 0x07))]);
     }
 
     #[test]

@@ -98,6 +98,21 @@ impl<'m> Memory<'m> {
         !self.rom.is_empty()
     }
 
+    /// The size of the BIOS; 0 if there is none.
+    pub(crate) fn rom_len(&self) -> u64 {
+        self.rom.len() as u64
+    }
+
+    /// Which pages from C0000h to FFFFFh are RAM.
+    pub(crate) fn shadow(&self) -> u64 {
+        self.shadow
+    }
+
+    /// Makes these pages RAM, and no others.
+    pub(crate) fn set_shadow(&mut self, shadow: u64) {
+        self.shadow = shadow;
+    }
+
     /// The size of RAM.
     pub(crate) fn len(&self) -> u64 {
         self.ram.len() as u64
@@ -110,7 +125,20 @@ impl<'m> Memory<'m> {
 
     /// Copies an image into memory. Pages from C0000h to FFFFFh become RAM by it.
     pub(crate) fn load(&mut self, start: Phys, image: &[u8]) -> Result<(), Error> {
-        let (len, ram) = (image.len() as u64, self.ram.len() as u64);
+        let cells = self.cells(start, image.len() as u64)?;
+        for (cell, byte) in cells.iter().zip(image) {
+            cell.store(*byte, Ordering::Relaxed);
+        }
+        let (first, last) = (start.0.max(UPPER), (start.0 + cells.len() as u64).min(UPPER_END));
+        for page in (first / PAGE..last.div_ceil(PAGE)).map(|page| page - UPPER / PAGE) {
+            self.shadow |= 1 << page;
+        }
+        Ok(())
+    }
+
+    /// The memory that an image of `len` bytes is loaded to.
+    pub(crate) fn cells(&self, start: Phys, len: u64) -> Result<&'m [AtomicU8], Error> {
+        let ram = self.ram.len() as u64;
         if len == 0 {
             return Err(Error::ImageEmpty);
         }
@@ -120,15 +148,7 @@ impl<'m> Memory<'m> {
             return Err(Error::ImageInHole { start: start.0, len });
         }
         // `end` is within `ram`, so both fit a usize.
-        let cells = self.ram.get(start.0 as usize..end as usize).ok_or(past_ram)?;
-        for (cell, byte) in cells.iter().zip(image) {
-            cell.store(*byte, Ordering::Relaxed);
-        }
-        let (first, last) = (start.0.max(UPPER), end.min(UPPER_END));
-        for page in (first / PAGE..last.div_ceil(PAGE)).map(|page| page - UPPER / PAGE) {
-            self.shadow |= 1 << page;
-        }
-        Ok(())
+        self.ram.get(start.0 as usize..end as usize).ok_or(past_ram)
     }
 
     /// Writes zeros, as far as RAM reaches.

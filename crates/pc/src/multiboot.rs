@@ -3,6 +3,7 @@
 //! All is checked before anything is written. A preference for a video mode is read over: what
 //! there is, text, is told in the boot information, as the specification allows.
 
+use realmode::arch::control::{CR0_ET, CR0_PE};
 use realmode::{Attributes, Cpu, Phys, Reg, SegReg, Segment, TableRegister};
 
 use crate::console::Console;
@@ -35,10 +36,6 @@ const KNOWN: u32 = 0b111;
 const REQUIRED: u32 = 0xFFFF;
 const HAS_ADDRESSES: u32 = 1 << 16;
 
-/// CR0: protected mode; a coprocessor of the 387's kind.
-const PE: u64 = 1 << 0;
-const ET: u64 = 1 << 4;
-
 /// Selectors as most loaders leave them. The kernel loads its own before it uses any.
 const CODE: Segment = Segment {
     selector: 0x08,
@@ -70,9 +67,25 @@ impl<C: Console> Pc<'_, C> {
     /// mode without paging, flat segments, interrupts off, A20 open, EBX at the boot information.
     /// There are no modules. The kernel needs no BIOS, and there is none.
     ///
+    /// ```
+    /// # use core::sync::atomic::AtomicU8;
+    /// use realmode_pc::{Error, Pc};
+    /// # let ram: Vec<AtomicU8> = (0..2 << 20).map(|_| AtomicU8::new(0)).collect();
+    /// let mut pc = Pc::new(&ram, ())?;
+    /// // magic, flags (the header has addresses), checksum
+    /// let head = [0x1BAD_B002, 0x1_0000, 0xE451_4FFE];
+    /// // addresses of header and first byte, ends of file and bss, entry; cli; hlt
+    /// let rest = [0x10_0000, 0x10_0000, 0, 0, 0x10_0020, 0xF4FA];
+    /// let kernel: Vec<u8> = head.into_iter().chain(rest).flat_map(u32::to_le_bytes).collect();
+    /// assert_eq!(pc.boot_multiboot(&kernel, "debug")?.rip, 0x10_0020);
+    /// assert_eq!(pc.boot_multiboot(&kernel[1..], "").err(), Some(Error::MultibootNoHeader));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
     /// # Errors
     /// It has no header, requires what is not there, is cut off or contradicts itself, or lies
-    /// where no memory is or the boot information goes; then nothing was written.
+    /// where no memory is or the boot information goes; or the command line is longer than 2047
+    /// bytes. Then nothing was written.
     pub fn boot_multiboot(&mut self, image: &[u8], command_line: &str) -> Result<Cpu, Error> {
         let kernel = Multiboot::new(image, self.memory.len())?;
         let info = info(self.memory.len(), command_line)?;
@@ -194,7 +207,7 @@ fn flat<'i>(image: &'i [u8], at: usize, header: &[u8]) -> Result<Part<'i>, Error
 /// The machine state the specification names. GDTR and IDTR lead to nothing.
 fn start(entry: u32) -> Cpu {
     let mut cpu = Cpu::reset();
-    cpu.cr0 = ET | PE;
+    cpu.cr0 = CR0_ET | CR0_PE;
     for reg in SegReg::ALL {
         *cpu.segment_mut(reg) = DATA;
     }

@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::error::Error;
 use crate::firmware_config::Contents;
 use crate::kernel::Kernel;
+use crate::key::{Held, Key};
 use crate::memory::Memory;
 use crate::power::Ending;
 use crate::screen::Screen;
@@ -56,6 +57,8 @@ pub struct Pc<'m, C> {
     /// Until when the emulator runs on without asking; 0 if it is not [`Pc::run`] that runs it.
     pub(crate) slice_end: u64,
     pub(crate) resets: u64,
+    /// What runs have used up of their budgets.
+    pub(crate) spent: u64,
     pub(crate) kernel: Option<Kernel<'m>>,
     /// The BIOS has come to the kernel.
     pub(crate) wants_kernel: bool,
@@ -77,6 +80,7 @@ impl<'m, C: Console> Pc<'m, C> {
             intr: false,
             slice_end: 0,
             resets: 0,
+            spent: 0,
             kernel: None,
             wants_kernel: false,
         })
@@ -119,7 +123,8 @@ impl<'m, C: Console> Pc<'m, C> {
     /// Say so before [`Pc::boot_bios`].
     ///
     /// # Errors
-    /// It has no header, is too old or cut off, or does not fit into RAM.
+    /// It has no header, is too old or cut off, or does not fit into RAM; or the command line is
+    /// longer than 2047 bytes.
     pub fn set_kernel(&mut self, image: &'m [u8], command_line: &'m str) -> Result<(), Error> {
         self.kernel = Some(Kernel::new(image, command_line, self.memory.len())?);
         Ok(())
@@ -177,6 +182,15 @@ impl<'m, C: Console> Pc<'m, C> {
         taken
     }
 
+    /// Has a key pressed and released on the keyboard while others are held down, after what is
+    /// still to be typed. False if there was no room: offer it later. A key that a US keyboard
+    /// does not have is left out.
+    pub fn press(&mut self, key: Key, held: Held) -> bool {
+        let is_taken = self.board.keyboard.keyboard.press(key, held);
+        self.board.refresh();
+        is_taken
+    }
+
     /// Is there text that the guest has not taken from the keyboard yet?
     pub fn is_typing(&self) -> bool {
         self.board.keyboard.keyboard.is_typing()
@@ -212,6 +226,12 @@ impl<'m, C: Console> Pc<'m, C> {
         (row < Screen::ROWS).then_some((row, column))
     }
 
+    /// What bit 7 of an attribute means: that the character blinks, or that its background is
+    /// bright.
+    pub fn blinks(&self) -> bool {
+        self.board.vga.blinks()
+    }
+
     /// How the guest ended the run, once `run` returned `Stop::Requested`.
     pub fn ending(&self) -> Option<Ending> {
         self.ending
@@ -220,6 +240,12 @@ impl<'m, C: Console> Pc<'m, C> {
     /// How often the processor was reset. Without a BIOS a reset is an [`Ending`].
     pub fn resets(&self) -> u64 {
         self.resets
+    }
+
+    /// What all calls of [`Pc::run`] have used up of their budgets: to go on with the rest of one
+    /// that came back early.
+    pub fn spent(&self) -> u64 {
+        self.spent
     }
 
     /// The last code the guest wrote to port 80h: how far its self test came.

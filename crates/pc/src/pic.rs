@@ -23,12 +23,14 @@ const OCW3_POLL: u8 = 1 << 2;
 
 /// Both of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Pics {
     pics: [Pic; 2],
 }
 
 /// What a write to the data port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Expects {
     Icw2,
     Icw3,
@@ -37,6 +39,7 @@ enum Expects {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Pic {
     /// The levels of the input lines.
     lines: u8,
@@ -122,6 +125,11 @@ impl Pics {
     pub(crate) fn write_elcr(&mut self, which: usize, value: u8) {
         // The timer, the keyboard, the cascade, the clock and the coprocessor are edges.
         self.pics[which & 1].level = value & if which == 0 { 0xF8 } else { 0xDE };
+    }
+
+    /// Can the registers have come to hold this?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.pics.iter().all(|pic| pic.lowest < 8 && pic.vector & 7 == 0)
     }
 
     fn cascade(&mut self) {

@@ -26,6 +26,7 @@ fn begin(tick: u64) -> u64 {
 
 /// The three counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Pit {
     counters: [Counter; 3],
     /// The tick up to which the edges of counter 0 have been seen.
@@ -93,6 +94,12 @@ impl Pit {
         self.seen = tick;
         self.counters[0].settle(tick);
         rise
+    }
+
+    /// Can it have come to this by `now`?
+    pub(crate) fn is_sound(&self, now: u64) -> bool {
+        let tick = ticks(now);
+        self.seen <= tick && self.counters.iter().all(|counter| counter.is_sound(tick))
     }
 }
 

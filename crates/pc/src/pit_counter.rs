@@ -5,6 +5,7 @@
 
 /// How a count of 16 bits passes 8 bits of bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 enum Bytes {
     Low = 1,
     High = 2,
@@ -12,6 +13,7 @@ enum Bytes {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Counter {
     mode: u8,
     bytes: Bytes,
@@ -239,6 +241,17 @@ impl Counter {
             self.latched = None;
         }
         if is_low { low } else { high }
+    }
+
+    /// Can it have come to this by `tick`?
+    pub(crate) fn is_sound(&self, tick: u64) -> bool {
+        let most = if self.bcd { 10_000 } else { 0x1_0000 };
+        self.mode <= 5
+            && (1..=most).contains(&self.count)
+            && (1..=most).contains(&self.reload)
+            && self.start.is_none_or(|start| start <= tick + 1)
+            && self.held.is_none_or(|held| held <= tick)
+            && self.reload_at.is_none_or(|at| at <= tick + 1 + most)
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) const PM1_CONTROL: u16 = 0x604;
 
 /// The guest ended the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Ending {
     /// It wrote this value to the exit port, 501h if no other was set.
     Exit(u32),

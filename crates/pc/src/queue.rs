@@ -2,7 +2,9 @@
 
 /// Holds at most `N` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Queue<const N: usize> {
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     bytes: [u8; N],
     first: usize,
     len: usize,
@@ -44,6 +46,11 @@ impl<const N: usize> Queue<N> {
 
     pub(crate) fn clear(&mut self) {
         self.len = 0;
+    }
+
+    /// Can it have come about?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.first < N && self.len <= N
     }
 }
 

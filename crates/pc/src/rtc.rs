@@ -9,11 +9,10 @@ use crate::calendar::Date;
 pub(crate) const CMOS: u16 = 0x70;
 
 const SECOND: u64 = 1_000_000_000;
+/// The dates it is counted with: some 17 million years.
+const MOST_EPOCH: i64 = 1 << 49;
 /// The update cycle and the warning before it: UIP is set.
 const UPDATE: u64 = 2_228_000;
-
-/// So far away that no guest counts on to where 64 bits end.
-const MOST_EPOCH: i64 = i64::MAX / 2;
 
 const STATUS_A: u8 = 0x0A;
 const STATUS_B: u8 = 0x0B;
@@ -37,8 +36,10 @@ const PM: u8 = 1 << 7;
 
 /// Clock and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Rtc {
     index: u8,
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     memory: [u8; 128],
     /// Seconds since 1970 at time 0.
     epoch: i64,
@@ -136,6 +137,14 @@ impl Rtc {
         }
     }
 
+    /// Can it have come to this by `now`?
+    pub(crate) fn is_sound(&self, now: u64) -> bool {
+        usize::from(self.index) < self.memory.len()
+            && (-MOST_EPOCH..=MOST_EPOCH).contains(&self.epoch)
+            && self.set.is_none_or(Date::is_near)
+            && self.seen <= now
+    }
+
     fn status_b(&self) -> u8 {
         self.memory[usize::from(STATUS_B)]
     }
@@ -204,7 +213,7 @@ impl Rtc {
     }
 
     fn start_at(&mut self, date: Date, now: u64) {
-        self.epoch = date.seconds().saturating_sub((now / SECOND) as i64);
+        self.set_epoch(date.seconds().saturating_sub((now / SECOND) as i64));
     }
 
     fn write_status_b(&mut self, value: u8, now: u64) {

@@ -51,12 +51,24 @@ impl<'m, C: Console> Pc<'m, C> {
         emulator: &mut Emulator<'m>,
         cpu: &mut Cpu,
         budget: u64,
-        mut observer: Option<&mut dyn Observer>,
+        observer: Option<&mut dyn Observer>,
     ) -> Result<Stop, realmode::Error> {
         let mut left = budget;
-        while left > 0 {
+        let result = self.use_up(emulator, cpu, &mut left, observer);
+        self.spent = self.spent.saturating_add(budget - left);
+        result
+    }
+
+    fn use_up(
+        &mut self,
+        emulator: &mut Emulator<'m>,
+        cpu: &mut Cpu,
+        left: &mut u64,
+        mut observer: Option<&mut dyn Observer>,
+    ) -> Result<Stop, realmode::Error> {
+        while *left > 0 {
             self.catch_up(emulator.counters().instructions, cpu);
-            let slice = self.next_slice(left);
+            let slice = self.next_slice(*left);
             let spent = emulator.counters().spent;
             let result = match &mut observer {
                 Some(observer) => emulator.run_observed(cpu, self, slice, &mut **observer),
@@ -64,17 +76,17 @@ impl<'m, C: Console> Pc<'m, C> {
             };
             self.slice_end = 0;
             let stop = result?;
-            left = left.saturating_sub(emulator.counters().spent - spent);
+            *left = left.saturating_sub(emulator.counters().spent - spent);
             self.board.time.advance(emulator.counters().instructions);
             let goes_on = match stop {
                 Stop::Budget => true,
                 Stop::Requested => self.goes_on(emulator, cpu),
                 Stop::Halt => {
-                    left = left.saturating_sub(1);
+                    *left = left.saturating_sub(1);
                     self.skip()
                 }
                 Stop::Shutdown if self.memory.has_bios() => {
-                    left = left.saturating_sub(1);
+                    *left = left.saturating_sub(1);
                     self.restart(emulator, cpu);
                     true
                 }
@@ -134,7 +146,7 @@ impl<'m, C: Console> Pc<'m, C> {
     /// Resets the processor, and opens the A20 gate as chipsets do then.
     fn restart(&mut self, emulator: &mut Emulator<'m>, cpu: &mut Cpu) {
         self.ending = None;
-        self.resets += 1;
+        self.resets = self.resets.saturating_add(1);
         self.board.a20 = true;
         *cpu = Cpu::reset_as(emulator.profile());
         emulator.flush();

@@ -48,6 +48,7 @@ pub(crate) const MOST_INPUT: usize = 256;
 
 /// The registers of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Serial {
     divisor: u16,
     interrupt_enable: u8,
@@ -139,6 +140,11 @@ impl Serial {
     pub(crate) fn interrupts(&self) -> bool {
         let is_connected = self.modem_control & (MCR_OUT2 | MCR_LOOP) == MCR_OUT2;
         is_connected && self.identify() != IIR_NONE
+    }
+
+    /// Can it have come to this?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.received.is_sound() && self.input.is_sound()
     }
 
     fn transmit(&mut self, value: u8) -> Option<u8> {

@@ -9,6 +9,7 @@ const A20: u8 = 1 << 1;
 /// The latch behind port 92h. The A20 gate is the machine's, since the keyboard controller has it
 /// too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SystemPort {
     latch: u8,
 }

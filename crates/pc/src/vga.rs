@@ -7,11 +7,16 @@ pub(crate) const VGA_LAST: u16 = 0x3DF;
 /// Vertical retrace, and display disabled: the two bits of input status 1 that programs wait for.
 const RETRACE: u8 = 0x09;
 const MISC_COLOUR: u8 = 1 << 0;
+/// The register of the attribute controller that says what bit 7 of an attribute means.
+const ATTRIBUTE_MODE: usize = 0x10;
+const BLINKS: u8 = 1 << 3;
 
 /// An index and the registers it chooses from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Indexed<const N: usize> {
     index: u8,
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     values: [u8; N],
 }
 
@@ -31,7 +36,9 @@ impl<const N: usize> Indexed<N> {
 
 /// The colours. A colour is three writes or reads, then the index moves on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 struct Palette {
+    #[cfg_attr(feature = "serde", serde(with = "serde_big_array::BigArray"))]
     colours: [[u8; 3]; 256],
     mask: u8,
     read_index: u8,
@@ -43,6 +50,7 @@ struct Palette {
 
 /// Its registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Vga {
     misc: u8,
     feature: u8,
@@ -63,7 +71,11 @@ impl Vga {
         feature: 0,
         sequencer: Indexed::RESET,
         graphics: Indexed::RESET,
-        attribute: Indexed::RESET,
+        attribute: {
+            let mut values = [0; 32];
+            values[ATTRIBUTE_MODE] = BLINKS;
+            Indexed { index: 0, values }
+        },
         attribute_data: false,
         crtc: Indexed::RESET,
         palette: Palette {
@@ -168,9 +180,19 @@ impl Vga {
         }
     }
 
+    /// Can the registers have come to hold this?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.palette.part < 3
+    }
+
     /// The character the screen begins with, counted in text memory.
     pub(crate) fn start(&self) -> usize {
         usize::from(u16::from_be_bytes([self.crtc.values[0x0C], self.crtc.values[0x0D]]))
+    }
+
+    /// Does bit 7 of an attribute blink? Otherwise the background is bright.
+    pub(crate) fn blinks(&self) -> bool {
+        self.attribute.values[ATTRIBUTE_MODE] & BLINKS != 0
     }
 
     /// The character the cursor is on, counted likewise, unless it is off.
@@ -240,6 +262,15 @@ mod tests {
         vga.read(0x3DA);
         vga.write(0x3C0, 0x25);
         assert_eq!((vga.read(0x3C0), vga.read(0x3C1)), (0x25, 0x33));
+    }
+
+    #[test]
+    fn a_character_blinks_unless_the_attribute_controller_makes_its_background_bright() {
+        let mut vga = Vga::RESET;
+        assert!(vga.blinks());
+        vga.write(0x3C0, 0x30);
+        vga.write(0x3C0, 0x04);
+        assert!(!vga.blinks());
     }
 
     #[test]

@@ -8,12 +8,17 @@ mod devices;
 mod firmware;
 #[path = "pc/grub.rs"]
 mod grub;
+#[cfg(feature = "serde")]
+#[path = "pc/hostile_state.rs"]
+mod hostile_state;
 #[path = "pc/memtest.rs"]
 mod memtest;
 #[path = "pc/multiboot.rs"]
 mod multiboot;
 #[path = "pc/random_ports.rs"]
 mod random_ports;
+#[path = "pc/state.rs"]
+mod state;
 #[path = "pc/terminal.rs"]
 mod terminal;
 

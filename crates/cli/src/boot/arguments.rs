@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use realmode_pc::has_key;
+use serde::{Deserialize, Serialize};
 
 /// `FILE@SEG:OFF`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +34,17 @@ pub(super) enum SerialTo {
     File(PathBuf),
 }
 
-/// `TEXT@TRIGGER`.
+/// `N|TEXT`: where a snapshot is saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// After so many instructions.
+    Instruction(u64),
+    /// Once the text has appeared.
+    Text(String),
+}
+
+/// `TEXT@TRIGGER`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Typing {
     pub(super) text: String,
     /// COM1 receives it, and not the keyboard.
@@ -160,6 +170,15 @@ pub(super) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Parses a count of instructions, or else a text.
+pub(super) fn at(text: &str) -> Result<At, String> {
+    match count(text) {
+        Ok(count) => Ok(At::Instruction(count)),
+        Err(error) if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_') => Err(error),
+        Err(_) => Ok(At::Text(text.to_owned())),
+    }
+}
+
 /// Parses `none`, `text` or `png:FILE`.
 pub(super) fn screen(text: &str) -> Result<ScreenTo, String> {
     match (text, text.strip_prefix("png:")) {
@@ -194,6 +213,13 @@ mod tests {
         for bad in ["", "0", "k", "-1", "+1", "1.5", "1T", "99999999999999G", "ä"] {
             assert!(count(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_snapshot_is_saved_at_a_count_or_a_text() {
+        assert_eq!(at("5M"), Ok(At::Instruction(5_000_000)));
+        assert_eq!(at("5 M"), Ok(At::Text("5 M".to_owned())));
+        assert!(at("").is_err() && at("0").is_err() && at("99999999999999999999").is_err());
     }
 
     #[test]

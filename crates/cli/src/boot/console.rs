@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 
 use realmode_pc::{Channel, Console};
 
+use super::watch::Watch;
+
 /// What is kept of each channel for `--json`; more is dropped, and said to be.
 const MOST_KEPT: usize = 16 << 20;
 
@@ -14,9 +16,10 @@ pub(super) struct Output {
     keep: Keep,
     /// Output that is not yet shown, by the channel.
     fresh: Vec<(Channel, u8)>,
-    /// Empty if nothing is awaited.
-    awaited: Vec<u8>,
-    seen: Option<Channel>,
+    /// What comes next in the script.
+    awaited: Watch,
+    /// Where a snapshot is to be saved.
+    save_at: Watch,
 }
 
 /// One channel.
@@ -24,8 +27,6 @@ pub(super) struct Output {
 struct Stream {
     kept: Vec<u8>,
     dropped: u64,
-    /// The last bytes, as many as the text awaited has.
-    tail: Vec<u8>,
 }
 
 /// Whether all output is kept until the end.
@@ -44,22 +45,43 @@ impl Output {
             debug: Stream::default(),
             keep,
             fresh: Vec::new(),
-            awaited: Vec::new(),
-            seen: None,
+            awaited: Watch::default(),
+            save_at: Watch::default(),
         }
     }
 
     /// Breaks the run where this text next ends on a channel. What has come does not count.
     pub(super) fn await_text(&mut self, text: &str) {
-        self.awaited = text.as_bytes().to_vec();
-        self.seen = None;
-        self.serial.tail.clear();
-        self.debug.tail.clear();
+        self.awaited = Watch::new(text);
+    }
+
+    /// Goes on to wait where another run was, if it waited for the same text.
+    pub(super) fn resume(&mut self, awaited: Watch) -> bool {
+        let is_same = self.awaited.is_for(&awaited);
+        if is_same {
+            self.awaited = awaited;
+        }
+        is_same
+    }
+
+    /// What is awaited, and how much of it has come.
+    pub(super) fn awaited(&self) -> &Watch {
+        &self.awaited
     }
 
     /// The channel that the text awaited appeared on.
     pub(super) fn seen(&self) -> Option<Channel> {
-        self.seen
+        self.awaited.seen()
+    }
+
+    /// Breaks the run, once, where this text ends.
+    pub(super) fn save_at(&mut self, text: &str) {
+        self.save_at = Watch::new(text);
+    }
+
+    /// Has that text come?
+    pub(super) fn is_to_be_saved(&self) -> bool {
+        self.save_at.seen().is_some()
     }
 
     /// What came since the last call.
@@ -87,11 +109,9 @@ impl Console for Output {
         if self.keep == Keep::All {
             stream.keep(byte);
         }
-        if self.seen.is_none() && stream.completes(&self.awaited, byte) {
-            self.seen = Some(channel);
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
+        let is_awaited = self.awaited.completes(channel, byte);
+        let is_saved = self.save_at.completes(channel, byte);
+        if is_awaited || is_saved { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -102,18 +122,6 @@ impl Stream {
         } else {
             self.dropped += 1;
         }
-    }
-
-    /// Is `byte` the last of `text`?
-    fn completes(&mut self, text: &[u8], byte: u8) -> bool {
-        if text.is_empty() {
-            return false;
-        }
-        if self.tail.len() >= text.len() {
-            self.tail.remove(0);
-        }
-        self.tail.push(byte);
-        self.tail == text
     }
 }
 
@@ -157,5 +165,19 @@ mod tests {
         output.await_text("ab");
         assert_eq!(send(&mut output, Channel::Debug, "bab"), 2);
         assert_eq!(output.seen(), Some(Channel::Debug));
+    }
+
+    #[test]
+    fn half_a_text_is_completed_in_another_run_that_waits_for_the_same() {
+        let mut output = Output::new(Keep::Nothing);
+        output.await_text("abc");
+        assert_eq!(send(&mut output, Channel::Debug, "ab"), 2);
+        let half = output.awaited().clone();
+        for (text, taken) in [("abc", 0), ("c", 0), ("xc", 1)] {
+            let mut other = Output::new(Keep::Nothing);
+            other.await_text(text);
+            assert_eq!(other.resume(half.clone()), text == "abc");
+            assert_eq!(send(&mut other, Channel::Debug, "c"), taken, "{text}");
+        }
     }
 }

@@ -28,9 +28,22 @@ pub(super) fn to_char(code: u8) -> char {
     }
 }
 
+/// The code that shows as `character`, if there is one.
+pub(super) fn from_char(character: char) -> Option<u8> {
+    (0x20..=0xFF).chain(0x01..=0x1F).find(|code| to_char(*code) == character)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_character_has_its_code() {
+        for code in 1..=255 {
+            assert_eq!(from_char(to_char(code)), Some(code));
+        }
+        assert_eq!(from_char('語'), None);
+    }
 
     #[test]
     fn box_drawing_and_blocks_are_where_dos_has_them() {

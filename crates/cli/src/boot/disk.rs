@@ -1,13 +1,17 @@
 //! A disk image. Sectors the guest writes stay in memory, or go to the image if the user said so.
+//! What stays in memory can be saved.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use realmode_pc::{Disk, DiskError, SECTOR};
+use serde::{Deserialize, Serialize};
+
+use super::files;
 
 /// What becomes of sectors that the guest writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +28,90 @@ pub(super) struct ImageDisk {
     path: PathBuf,
     sectors: u64,
     /// What was written, if it stays in memory.
-    overlay: Option<HashMap<u64, Box<[u8; SECTOR]>>>,
+    overlay: Option<Rc<Overlay>>,
     errors: Rc<DiskErrors>,
+}
+
+/// The sectors that were written.
+type Overlay = RefCell<BTreeMap<u64, Box<[u8; SECTOR]>>>;
+
+/// A disk as a machine that uses it can be asked for it.
+pub(super) struct DiskInUse {
+    path: PathBuf,
+    sectors: u64,
+    overlay: Option<Rc<Overlay>>,
+}
+
+/// A disk in a snapshot: which image it was, and what the guest has written.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedDisk {
+    path: PathBuf,
+    sectors: u64,
+    /// The CRC-32 of the image.
+    sum: u32,
+    /// Which sectors were written, in order, and what, one after the other.
+    written: Vec<u64>,
+    #[serde(with = "serde_bytes")]
+    contents: Vec<u8>,
+}
+
+impl DiskInUse {
+    /// The image's name.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What a snapshot needs to know.
+    pub(super) fn saved(&self) -> Result<SavedDisk, String> {
+        let failed = |error: io::Error| format!("cannot read {}: {error}", self.path.display());
+        let overlay = self.overlay.as_ref().map(|overlay| overlay.borrow());
+        let sectors = || overlay.iter().flat_map(|overlay| overlay.iter());
+        Ok(SavedDisk {
+            path: fs::canonicalize(&self.path).map_err(failed)?,
+            sectors: self.sectors,
+            sum: files::sum(&self.path)?.1,
+            written: sectors().map(|(lba, _)| *lba).collect(),
+            contents: sectors().flat_map(|(_, sector)| sector.iter().copied()).collect(),
+        })
+    }
+}
+
+impl SavedDisk {
+    /// Where the image was.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the image, which is to be the same as it was, with what the guest has written.
+    pub(super) fn open(&self, path: &Path) -> Result<ImageDisk, String> {
+        let advice = "give the disk of the snapshot, as it was then, with --disk";
+        let disk = ImageDisk::open(path, Writes::Kept);
+        let disk = disk.map_err(|error| format!("{error}; {advice}"))?;
+        let shown = path.display();
+        if disk.sectors != self.sectors {
+            return Err(format!(
+                "{shown} is not the disk of the snapshot: it has {} sectors, and that had {}; \
+                 {advice}",
+                disk.sectors, self.sectors
+            ));
+        }
+        if files::sum(path)?.1 != self.sum {
+            return Err(format!(
+                "{shown} is not the disk of the snapshot, or has been written to since: its \
+                 checksum is another; {advice}"
+            ));
+        }
+        let sectors =
+            self.contents.chunks_exact(SECTOR).filter_map(|sector| sector.try_into().ok());
+        let written = self.written.iter().copied().zip(sectors.map(Box::new)).collect();
+        Ok(ImageDisk { overlay: Some(Rc::new(RefCell::new(written))), ..disk })
+    }
+
+    /// Can it have been saved?
+    pub(super) fn is_sound(&self) -> bool {
+        self.contents.len() == self.written.len() * SECTOR
+            && self.written.iter().all(|lba| *lba < self.sectors)
+    }
 }
 
 /// What went wrong with the image while the guest used it.
@@ -81,7 +167,7 @@ impl ImageDisk {
                  If not, pad it to {whole} bytes: truncate -s {whole} {shown}"
             ));
         }
-        let overlay = (writes == Writes::Kept).then(HashMap::new);
+        let overlay = (writes == Writes::Kept).then(Rc::default);
         let errors = Rc::default();
         Ok(ImageDisk { file, path: path.to_owned(), sectors: len / sector, overlay, errors })
     }
@@ -89,6 +175,12 @@ impl ImageDisk {
     /// What will have gone wrong.
     pub(super) fn errors(&self) -> Rc<DiskErrors> {
         Rc::clone(&self.errors)
+    }
+
+    /// What can be asked while the machine has it.
+    pub(super) fn in_use(&self) -> DiskInUse {
+        let (path, overlay) = (self.path.clone(), self.overlay.clone());
+        DiskInUse { path, sectors: self.sectors, overlay }
     }
 
     fn seek(&mut self, lba: u64) -> io::Result<&mut File> {
@@ -121,17 +213,19 @@ impl Disk for ImageDisk {
     }
 
     fn read(&mut self, lba: u64, sector: &mut [u8; SECTOR]) -> Result<(), DiskError> {
-        if let Some(written) = self.overlay.as_ref().and_then(|overlay| overlay.get(&lba)) {
+        let overlay = self.overlay.as_ref().map(|overlay| overlay.borrow());
+        if let Some(written) = overlay.as_ref().and_then(|overlay| overlay.get(&lba)) {
             sector.copy_from_slice(written.as_slice());
             return Ok(());
         }
+        drop(overlay);
         let result = self.seek(lba).and_then(|file| file.read_exact(sector));
         self.check("read", lba, result)
     }
 
     fn write(&mut self, lba: u64, sector: &[u8; SECTOR]) -> Result<(), DiskError> {
-        if let Some(overlay) = &mut self.overlay {
-            overlay.insert(lba, Box::new(*sector));
+        if let Some(overlay) = &self.overlay {
+            overlay.borrow_mut().insert(lba, Box::new(*sector));
             return Ok(());
         }
         let result = self.seek(lba).and_then(|file| file.write_all(sector));

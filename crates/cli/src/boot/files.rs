@@ -2,13 +2,13 @@
 //! file that was named as input is ever opened for writing.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Reads an input of at most `most` bytes; `what_holds` names what it has to fit into.
 pub(super) fn read(path: &Path, most: u64, what_holds: &str) -> Result<Vec<u8>, String> {
     let shown = path.display();
-    let failed = |error: std::io::Error| format!("cannot read {shown}: {error}");
+    let failed = |error: io::Error| format!("cannot read {shown}: {error}");
     if fs::metadata(path).map_err(failed)?.is_dir() {
         return Err(format!("cannot read {shown}: it is a directory"));
     }
@@ -21,6 +21,24 @@ pub(super) fn read(path: &Path, most: u64, what_holds: &str) -> Result<Vec<u8>, 
         0 => Err(format!("{shown} is empty")),
         len if len > most => Err(format!("{shown} is larger than {what_holds}")),
         _ => Ok(bytes),
+    }
+}
+
+/// How long a file is, and its CRC-32.
+pub(super) fn sum(path: &Path) -> Result<(u64, u32), String> {
+    let failed = |error: io::Error| format!("cannot read {}: {error}", path.display());
+    let mut file = File::open(path).map_err(failed)?;
+    let mut hasher = crc32fast::Hasher::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut buffer).map_err(failed)? {
+            0 => return Ok((bytes, hasher.finalize())),
+            len => {
+                hasher.update(&buffer[..len]);
+                bytes += len as u64;
+            }
+        }
     }
 }
 
@@ -70,8 +88,7 @@ impl OutputFile {
 
     /// Drops the old content and gives the file to write.
     pub(super) fn replace(&self) -> Result<&File, String> {
-        let failed =
-            |error: std::io::Error| format!("cannot write {}: {error}", self.path.display());
+        let failed = |error: io::Error| format!("cannot write {}: {error}", self.path.display());
         // A pipe or a terminal has no length to set.
         if self.file.metadata().map_err(failed)?.is_file() {
             self.file.set_len(0).map_err(failed)?;

@@ -6,84 +6,116 @@ use std::io::Read;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
-use realmode_pc::{Console, Pc};
+use realmode_pc::{Console, Held, Key, Pc};
+use serde::{Deserialize, Serialize};
+
+use super::input::{Input, Source, When};
+use super::record::Recorder;
 
 /// No more is asked for while so much waits.
 const MOST_WAITING: usize = 4096;
 
-/// One piece of input.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Input {
-    /// Keys of the keyboard, as the text they type.
-    Keys(String),
-    /// Bytes for COM1.
-    Serial(Vec<u8>),
-    /// There will be no more.
-    End,
-}
-
-/// Where input comes from. It is asked before each turn, and while the guest waits for the next
-/// one, until it has said `End`.
-pub(super) trait Source {
-    /// What has come since it was last asked, and goes in before turn `turn`, counted from 0.
-    fn take(&mut self, turn: u64) -> Vec<Input>;
-
-    /// Sleeps until something has come, or `most` is over.
-    fn wait(&mut self, most: Duration);
-}
-
 /// Input on its way into the machine, whose own queues are short.
-pub(super) struct Inbox {
-    keys: String,
+pub(super) struct Inbox<'a> {
+    keys: VecDeque<(Key, Held)>,
     serial: VecDeque<u8>,
     source: Option<Box<dyn Source>>,
+    recorder: Option<Recorder<'a>>,
 }
 
-impl Inbox {
-    pub(super) fn new(source: Option<Box<dyn Source>>) -> Inbox {
-        Inbox { keys: String::new(), serial: VecDeque::new(), source }
+/// Input that the machine has had no room for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Waiting {
+    keys: Vec<(Key, Held)>,
+    serial: Vec<u8>,
+}
+
+impl<'a> Inbox<'a> {
+    /// What `source` gives is written down by `recorder`.
+    pub(super) fn new(
+        source: Option<Box<dyn Source>>,
+        recorder: Option<Recorder<'a>>,
+    ) -> Inbox<'a> {
+        Inbox { keys: VecDeque::new(), serial: VecDeque::new(), source, recorder }
+    }
+
+    /// Lets what has waited in another run come first.
+    pub(super) fn resume(&mut self, waiting: &Waiting) {
+        self.keys = waiting.keys.iter().copied().chain(self.keys.drain(..)).collect();
+        self.serial = waiting.serial.iter().copied().chain(self.serial.drain(..)).collect();
+    }
+
+    /// What waits.
+    pub(super) fn waiting(&self) -> Waiting {
+        let (keys, serial) = (self.keys.iter().copied(), self.serial.iter().copied());
+        Waiting { keys: keys.collect(), serial: serial.collect() }
     }
 
     /// Can more input come, as long as the guest takes none?
     pub(super) fn is_open(&self) -> bool {
-        self.source.is_some() && self.has_room()
+        self.source.is_some() && self.room() > 0
     }
 
-    fn has_room(&self) -> bool {
-        self.keys.len() + self.serial.len() < MOST_WAITING
+    fn room(&self) -> usize {
+        MOST_WAITING.saturating_sub(self.keys.len() + self.serial.len())
     }
 
-    pub(super) fn put(&mut self, input: Input) {
-        match input {
-            Input::Keys(text) => self.keys.push_str(&text),
-            Input::Serial(bytes) => self.serial.extend(bytes),
-            Input::End => self.source = None,
-        }
+    /// Has text typed on the keyboard.
+    pub(super) fn type_text(&mut self, text: &str) {
+        self.keys.extend(text.chars().map(|character| (Key::from(character), Held::empty())));
+    }
+
+    /// Has COM1 receive bytes.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        self.serial.extend(bytes);
     }
 
     /// Asks for more input, and gives the machine what it has room for. False if that is nothing.
-    pub(super) fn feed<C: Console>(&mut self, pc: &mut Pc<'_, C>, turn: u64) -> bool {
-        let has_room = self.has_room();
-        if let Some(source) = self.source.as_mut().filter(|_| has_room) {
-            for input in source.take(turn) {
-                self.put(input);
-            }
-        }
-        let keys = if self.keys.is_empty() { 0 } else { pc.type_text(&self.keys) };
+    pub(super) fn feed<C: Console>(
+        &mut self,
+        now: When,
+        pc: &mut Pc<'_, C>,
+    ) -> Result<bool, String> {
+        self.ask(now)?;
+        let keys = self.keys.iter().take_while(|(key, held)| pc.press(*key, *held)).count();
         self.keys.drain(..keys);
         let bytes = self.serial.make_contiguous();
         let sent = if bytes.is_empty() { 0 } else { pc.send_serial(bytes) };
         self.serial.drain(..sent);
-        keys + sent > 0
+        Ok(keys + sent > 0)
+    }
+
+    fn ask(&mut self, now: When) -> Result<(), String> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.readings();
+        }
+        let room = self.room();
+        let Some(source) = &mut self.source else { return Ok(()) };
+        for input in source.take(now, room)? {
+            if let Some(recorder) = &mut self.recorder {
+                recorder.input(now, &input);
+            }
+            match input {
+                Input::Press(key, held) => self.keys.push_back((key, held)),
+                Input::Serial(bytes) => self.serial.extend(bytes),
+                Input::End => self.source = None,
+            }
+        }
+        Ok(())
     }
 
     /// Sleeps until input has come, or `most` is over.
     pub(super) fn wait(&mut self, most: Duration) {
-        let has_room = self.has_room();
-        match self.source.as_mut().filter(|_| has_room) {
+        let room = self.room();
+        match self.source.as_mut().filter(|_| room > 0) {
             Some(source) => source.wait(most),
             None => std::thread::sleep(most),
         }
+    }
+
+    /// The run is over.
+    pub(super) fn end(&mut self, now: When) -> Result<(), String> {
+        self.recorder.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 }
 
@@ -114,14 +146,17 @@ impl Stdin {
 }
 
 impl Source for Stdin {
-    fn take(&mut self, _turn: u64) -> Vec<Input> {
+    fn take(&mut self, _now: When, room: usize) -> Result<Vec<Input>, String> {
+        if room == 0 {
+            return Ok(Vec::new());
+        }
         let mut inputs: Vec<Input> = self.early.take().into_iter().collect();
         match self.from.try_recv() {
             Ok(input) => inputs.push(input),
             Err(TryRecvError::Empty) => {}
             Err(TryRecvError::Disconnected) => inputs.push(Input::End),
         }
-        inputs
+        Ok(inputs)
     }
 
     fn wait(&mut self, most: Duration) {
@@ -141,12 +176,14 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU8;
 
+    const NOW: When = When { turn: 0, instructions: 0 };
+
     /// Gives its inputs one at a time.
     struct List(Vec<Input>);
 
     impl Source for List {
-        fn take(&mut self, _turn: u64) -> Vec<Input> {
-            if self.0.is_empty() { vec![Input::End] } else { vec![self.0.remove(0)] }
+        fn take(&mut self, _now: When, _room: usize) -> Result<Vec<Input>, String> {
+            Ok(if self.0.is_empty() { vec![Input::End] } else { vec![self.0.remove(0)] })
         }
 
         fn wait(&mut self, _most: Duration) {}
@@ -156,8 +193,8 @@ mod tests {
     struct Endless;
 
     impl Source for Endless {
-        fn take(&mut self, _turn: u64) -> Vec<Input> {
-            vec![Input::Serial(vec![b'x'; 1000])]
+        fn take(&mut self, _now: When, room: usize) -> Result<Vec<Input>, String> {
+            Ok(vec![Input::Serial(vec![b'x'; room.min(1000)])])
         }
 
         fn wait(&mut self, _most: Duration) {
@@ -169,11 +206,11 @@ mod tests {
     fn what_a_guest_does_not_take_closes_the_inbox_and_is_not_waited_for() {
         let ram: Vec<AtomicU8> = (0..4096).map(|_| AtomicU8::new(0)).collect();
         let mut pc = Pc::new(&ram, ()).expect("one page");
-        let mut inbox = Inbox::new(Some(Box::new(Endless)));
+        let mut inbox = Inbox::new(Some(Box::new(Endless)), None);
         for _ in 0..8 {
-            inbox.feed(&mut pc, 0);
+            inbox.feed(NOW, &mut pc).expect("a source without errors");
         }
-        assert!(!inbox.is_open() && inbox.serial.len() < MOST_WAITING + 1000);
+        assert_eq!((inbox.is_open(), inbox.serial.len()), (false, MOST_WAITING));
         inbox.wait(Duration::ZERO);
     }
 
@@ -181,14 +218,17 @@ mod tests {
     fn input_enters_as_the_machine_has_room_and_ends() {
         let ram: Vec<AtomicU8> = (0..4096).map(|_| AtomicU8::new(0)).collect();
         let mut pc = Pc::new(&ram, ()).expect("one page");
-        let list = vec![Input::Serial(vec![b'x'; 300]), Input::Keys("ab".to_owned())];
-        let mut inbox = Inbox::new(Some(Box::new(List(list))));
-        assert!(inbox.feed(&mut pc, 0));
+        let key = Input::Press(Key::Up, Held::SHIFT);
+        let list = vec![Input::Serial(vec![b'x'; 300]), key];
+        let mut inbox = Inbox::new(Some(Box::new(List(list))), None);
+        assert_eq!(inbox.feed(NOW, &mut pc), Ok(true));
         assert!((1..300).contains(&inbox.serial.len()), "the port's queue is short");
-        assert!(inbox.feed(&mut pc, 0) && pc.is_typing());
+        assert!(inbox.feed(NOW, &mut pc) == Ok(true) && pc.is_typing());
         assert!(inbox.is_open());
-        assert!(!inbox.feed(&mut pc, 0), "the guest has taken nothing");
+        assert_eq!(inbox.feed(NOW, &mut pc), Ok(false), "the guest has taken nothing");
         assert!(!inbox.is_open());
         assert!(!inbox.serial.is_empty(), "what has not been taken waits");
+        inbox.type_text("ab");
+        assert_eq!((inbox.feed(NOW, &mut pc), inbox.keys.len()), (Ok(true), 0));
     }
 }

@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::AtomicU8;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use realmode::{CacheLine, Cpu, Emulator, Profile};
 use realmode_pc::{Clock, Pc};
+use serde::{Deserialize, Serialize};
 
 use super::arguments::ImageAt;
 use super::console::Output;
-use super::disk::{DiskErrors, ImageDisk, Writes};
+use super::disk::{DiskErrors, DiskInUse, ImageDisk, Writes};
 use super::files;
 use super::kernel;
 use super::options::{Args, ClockKind};
+use super::outside::Outside;
+use super::snapshot::{Loaded, Run};
 
 /// The guest that runs when none is named, and where it is loaded.
 const DEMO: &[u8] = include_bytes!("../../../../testdata/guests/demo.bin");
@@ -28,8 +30,6 @@ const FLOPPIES: [usize; 8] =
     [163_840, 184_320, 327_680, 368_640, 737_280, 1_228_800, 1_474_560, 2_949_120];
 /// Lines of decode cache.
 const LINES: usize = 2048;
-/// 2026-01-01: any date does, as long as it is always the same.
-const DATE: i64 = 1_767_225_600;
 /// CMOS memory: what a BIOS boots first and second, a nibble each; not the floppy's signature.
 const CMOS_BOOT_ORDER: u8 = 0x3D;
 
@@ -41,6 +41,10 @@ pub(super) struct Parts {
     lines: Vec<CacheLine>,
     profile: Profile,
     clock: Option<Box<dyn Fn() -> u64>>,
+    date: i64,
+    exit_port: u16,
+    /// What the machine is put into once it is put together.
+    loaded: Option<Loaded>,
 }
 
 /// What is booted.
@@ -51,16 +55,31 @@ enum Software {
     BootSector { bytes: Vec<u8>, path: PathBuf },
     /// A multiboot kernel, and its command line.
     Multiboot { kernel: Vec<u8>, path: PathBuf, append: String },
-    /// A BIOS, and what it finds.
-    Bios(Box<Firmware>),
+    /// A BIOS, as memory, and what it finds.
+    Bios { rom: Box<[AtomicU8]>, firmware: Box<Firmware> },
+    /// What is in the RAM of a snapshot.
+    Loaded,
 }
 
-struct Firmware {
-    bios: Box<[AtomicU8]>,
+/// A BIOS, and what it finds. A guest that asks for a file does so at any time, so a snapshot
+/// holds all of it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Firmware {
     path: PathBuf,
+    #[serde(with = "serde_bytes")]
+    bios: Vec<u8>,
+    #[serde(with = "serde_bytes")]
     vga: Option<Vec<u8>>,
+    #[serde(with = "serde_bytes")]
     floppy: Option<Vec<u8>>,
-    kernel: Option<(Vec<u8>, PathBuf)>,
+    kernel: Option<Kernel>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Kernel {
+    path: PathBuf,
+    #[serde(with = "serde_bytes")]
+    image: Vec<u8>,
     append: String,
 }
 
@@ -69,11 +88,26 @@ pub(super) struct Machine<'m> {
     pub(super) pc: Pc<'m, Output>,
     pub(super) cpu: Cpu,
     pub(super) emulator: Emulator<'m>,
+    pub(super) ram: &'m [AtomicU8],
+    pub(super) firmware: Option<&'m Firmware>,
+    pub(super) disk: Option<DiskInUse>,
+    pub(super) clock: ClockKind,
+    /// How far its run has come.
+    pub(super) run: Run,
 }
 
 impl Parts {
-    /// Reads all that the machine is made of.
-    pub(super) fn read(args: &Args) -> Result<Parts, String> {
+    /// Reads all that the machine is made of, unless it is in a snapshot.
+    pub(super) fn read(
+        args: &Args,
+        outside: &Outside,
+        loaded: Option<Loaded>,
+    ) -> Result<Parts, String> {
+        let clock = outside.clock.clone();
+        let clock = clock.map(|clock| Box::new(move || clock.read()) as Box<dyn Fn() -> u64>);
+        if let Some(loaded) = loaded {
+            return Parts::load(loaded, args.disk.as_deref(), clock);
+        }
         let software = Software::read(args)?;
         let writes = if args.writable { Writes::Through } else { Writes::Kept };
         let disk = args.disk.as_deref().map(|path| ImageDisk::open(path, writes)).transpose()?;
@@ -83,10 +117,41 @@ impl Parts {
             disk,
             lines: vec![CacheLine::EMPTY; LINES],
             profile: args.cpu.clone(),
-            clock: match args.clock {
-                ClockKind::Virtual => None,
-                ClockKind::Real => Some(nanoseconds_from(Instant::now())),
-            },
+            clock,
+            date: outside.date,
+            exit_port: args.exit_port,
+            loaded: None,
+        })
+    }
+
+    /// The parts of a snapshot. Opens its disk: that of `--disk`, or where it was.
+    fn load(
+        mut loaded: Loaded,
+        disk: Option<&Path>,
+        clock: Option<Box<dyn Fn() -> u64>>,
+    ) -> Result<Parts, String> {
+        let disk = match (loaded.disk(), disk) {
+            (Some(saved), given) => Some(saved.open(given.unwrap_or(saved.path()))?),
+            (None, None) => None,
+            (None, Some(_)) => {
+                let path = loaded.path().display();
+                return Err(format!("--disk: the machine in {path} has none; leave it out"));
+            }
+        };
+        let software = match loaded.take_firmware() {
+            Some(firmware) => Software::of_firmware(firmware),
+            None => Software::Loaded,
+        };
+        Ok(Parts {
+            ram: allocate(loaded.ram())?,
+            software,
+            disk,
+            lines: vec![CacheLine::EMPTY; LINES],
+            profile: loaded.profile().clone(),
+            clock,
+            date: 0,
+            exit_port: loaded.exit_port(),
+            loaded: Some(loaded),
         })
     }
 
@@ -97,13 +162,15 @@ impl Parts {
 
     /// Puts the machine together.
     pub(super) fn assemble(&mut self, args: &Args, output: Output) -> Result<Machine<'_>, String> {
-        let Parts { ram, software, disk, lines, profile, clock } = self;
+        let Parts { ram, software, disk, lines, profile, clock, date, exit_port, loaded } = self;
         let mut pc = Pc::new(ram, output).map_err(|error| error.to_string())?;
-        pc.set_exit_port(args.exit_port).map_err(|error| format!("--exit-port: {error}"))?;
-        pc.set_date(args.date.unwrap_or_else(|| default_date(args.clock)));
+        pc.set_exit_port(*exit_port).map_err(|error| format!("--exit-port: {error}"))?;
+        pc.set_date(*date);
+        let clock_kind = if clock.is_some() { ClockKind::Real } else { ClockKind::Virtual };
         if let Some(clock) = clock {
             pc.set_clock(Clock::Real(&**clock));
         }
+        let disk_in_use = disk.as_ref().map(ImageDisk::in_use);
         if let Some(disk) = disk {
             pc.attach_disk(disk).map_err(|error| format!("--disk: {error}"))?;
         }
@@ -116,7 +183,20 @@ impl Parts {
             _ => return Err("--boot-order names a device twice; once is enough".to_owned()),
         }
         let cpu = software.load(&mut pc, profile)?;
-        Ok(Machine { pc, cpu, emulator: Emulator::new(profile, lines) })
+        let mut machine = Machine {
+            pc,
+            cpu,
+            emulator: Emulator::new(profile, lines),
+            ram,
+            firmware: software.firmware(),
+            disk: disk_in_use,
+            clock: clock_kind,
+            run: Run::default(),
+        };
+        if let Some(loaded) = loaded.take() {
+            loaded.restore(&mut machine)?;
+        }
+        Ok(machine)
     }
 }
 
@@ -128,20 +208,19 @@ impl Software {
             let bytes = files::read(path, MOST_BIOS, "a BIOS of 16 MiB")?;
             let kernel = match &args.kernel {
                 Some(path) => {
-                    let kernel = files::read(path, ram, &in_ram)?;
-                    kernel::check_with_bios(&kernel, path)?;
-                    Some((kernel, path.clone()))
+                    let image = files::read(path, ram, &in_ram)?;
+                    kernel::check_with_bios(&image, path)?;
+                    Some(Kernel { path: path.clone(), image, append: args.append.clone() })
                 }
                 None => None,
             };
-            return Ok(Software::Bios(Box::new(Firmware {
-                bios: bytes.into_iter().map(AtomicU8::new).collect(),
+            return Ok(Software::of_firmware(Firmware {
                 path: path.clone(),
+                bios: bytes,
                 vga: args.vga.as_deref().map(read_rom).transpose()?,
                 floppy: args.floppy.as_deref().map(read_floppy).transpose()?.map(padded),
                 kernel,
-                append: args.append.clone(),
-            })));
+            }));
         }
         if let Some(path) = &args.kernel {
             let kernel = files::read(path, ram, &in_ram)?;
@@ -165,6 +244,18 @@ impl Software {
         Ok(Software::Image { bytes, segment: *segment, offset: *offset, name })
     }
 
+    fn of_firmware(firmware: Firmware) -> Software {
+        let rom = firmware.bios.iter().copied().map(AtomicU8::new).collect();
+        Software::Bios { rom, firmware: Box::new(firmware) }
+    }
+
+    fn firmware(&self) -> Option<&Firmware> {
+        match self {
+            Software::Bios { firmware, .. } => Some(firmware),
+            _ => None,
+        }
+    }
+
     /// Returns the processor about to start it.
     fn load<'m>(&'m self, pc: &mut Pc<'m, Output>, profile: &Profile) -> Result<Cpu, String> {
         let mut cpu = match self {
@@ -181,10 +272,11 @@ impl Software {
             Software::Multiboot { kernel, path, append } => {
                 pc.boot_multiboot(kernel, append).map_err(|error| named(path, &error))?
             }
-            Software::Bios(firmware) => {
-                firmware.load(pc)?;
+            Software::Bios { rom, firmware } => {
+                firmware.load(rom, pc)?;
                 return Ok(Cpu::reset_as(profile));
             }
+            Software::Loaded => return Ok(Cpu::reset_as(profile)),
         };
         cpu.rflags = profile.canonical_flags(cpu.rflags);
         Ok(cpu)
@@ -192,7 +284,7 @@ impl Software {
 }
 
 impl Firmware {
-    fn load<'m>(&'m self, pc: &mut Pc<'m, Output>) -> Result<(), String> {
+    fn load<'m>(&'m self, rom: &'m [AtomicU8], pc: &mut Pc<'m, Output>) -> Result<(), String> {
         let mut add = |name, contents| {
             pc.add_file(name, contents).map_err(|error| format!("{name}: {error}"))
         };
@@ -204,28 +296,16 @@ impl Firmware {
         if let Some(floppy) = &self.floppy {
             add("floppyimg/floppy.img", floppy)?;
         }
-        if let Some((kernel, path)) = &self.kernel {
-            pc.set_kernel(kernel, &self.append).map_err(|error| named(path, &error))?;
+        if let Some(Kernel { path, image, append }) = &self.kernel {
+            pc.set_kernel(image, append).map_err(|error| named(path, &error))?;
         }
-        pc.boot_bios(&self.bios).map_err(|error| named(&self.path, &error))?;
+        pc.boot_bios(rom).map_err(|error| named(&self.path, &error))?;
         Ok(())
     }
 }
 
 fn named(path: &Path, error: &realmode_pc::Error) -> String {
     format!("{}: {error}", path.display())
-}
-
-fn nanoseconds_from(start: Instant) -> Box<dyn Fn() -> u64> {
-    Box::new(move || start.elapsed().as_nanos().try_into().unwrap_or(u64::MAX))
-}
-
-fn default_date(clock: ClockKind) -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    match (clock, now) {
-        (ClockKind::Real, Ok(now)) => now.as_secs().try_into().unwrap_or(DATE),
-        _ => DATE,
-    }
 }
 
 fn read_rom(path: &Path) -> Result<Vec<u8>, String> {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::NonEmptyStringValueParser;
 use realmode::Profile;
+use serde::{Deserialize, Serialize};
 
-use super::arguments::{self, ImageAt, ScreenTo, SerialTo, Typing};
+use super::arguments::{self, At, ImageAt, ScreenTo, SerialTo, Typing};
 use crate::processor;
 
 const EXAMPLES: &str = "\
@@ -26,16 +27,26 @@ With SeaBIOS (package seabios), whose text goes to COM1, and with --vga to the s
 GRUB's rescue floppy: a command line, a command, and what it answers
   realmode boot --bios $BIOS --floppy grub-rescue-floppy.img \\
     --type 'c@GNU GRUB' --type 'ls\\n@grub>' --until '(fd0)'
-memtest86+, which turns paging on if there is PAE, and uses the x87 if there is a TSC
+memtest86+ has no end; it turns paging on if there is PAE, and uses the x87 if there is a TSC
   realmode boot --bios $BIOS --kernel memtest86+ia32.bin --append console=ttyS0,115200 \\
-    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing'
+    --cpu intel,-pae,-tsc --memory 32 --type '\\n@start testing' --limit 1G
+A run that is saved after the first three million instructions, and goes on
+  realmode boot --bios $BIOS --save bios.snap --at 3M
+  realmode boot --load bios.snap --until 'No bootable device'
 
-Where output goes: COM1 and the debug ports (E9h, 402h) to stdout as they come; the debug ports
-with --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on
-it; all else goes to stderr.
+On a terminal, the guest's screen is shown live, or COM1 as long as there is nothing on the
+screen, and keys go to the guest. Ctrl-C ends the run. Ctrl-] before a key has the guest get it
+whatever it is, as Ctrl-] Ctrl-C; Ctrl-] s shows the other one of screen and COM1. What COM1 and
+the debug ports printed follows at the end. --screen none, --json and --serial stdio are not live.
+
+Otherwise COM1 and the debug ports (E9h, 402h) go to stdout as they come; the debug ports with
+--bios or --serial stdio to stderr. At the end the screen follows, if there is anything on it; all
+else goes to stderr.
 
 Time is virtual unless --clock says otherwise: 10 ns an instruction, and waiting takes none. Then
-two runs agree to the instruction, also in the date. What stdin sends comes when it comes.
+two runs agree to the instruction, also in the date. What stdin and keys bring comes when it comes;
+--record writes it down and --replay brings it again. At the keyboard, --clock real is what you
+want: on the virtual clock a countdown is over at once.
 
 How a guest ends the run:
   a word of 2000h to port 604h   power-off: exit code 0
@@ -43,14 +54,16 @@ How a guest ends the run:
 With a BIOS, a reset or a triple fault restarts the guest.
 
 Exit codes:
-  0     the guest powered off, or --until TEXT appeared, or nobody reads stdout any more
+  0     the guest powered off, --until TEXT appeared, the run was saved, or nobody reads stdout
   odd   the guest's own, through the exit port
   2     the command line or a file is wrong, and nothing ran; or output could not be written
   4     idle: the guest sits in HLT and nothing can wake it
   6     --limit was reached
   8     the guest got nowhere: triple fault, a BIOS call without a BIOS, a jump to itself,
         a reset, no memory to execute, an instruction that is not implemented
-  10    the guest powered off, but --until TEXT had not appeared";
+  10    the guest powered off, but --until TEXT had not appeared; or the run ended well, but had
+        not come to --at
+  129, 130, 143   SIGHUP, Ctrl-C or SIGTERM ended the run";
 
 /// Boot an image, a floppy, a disk or a kernel in a small PC.
 #[derive(clap::Args)]
@@ -141,6 +154,20 @@ pub(crate) struct Args {
     #[arg(long = "type", value_name = "TEXT@TRIGGER", value_parser = arguments::typing)]
     pub(super) typing: Vec<Typing>,
 
+    /// Write all that enters the run from outside to FILE: keys, stdin, the date, a real clock
+    ///
+    /// FILE is text. A disk that is written to with --writable is another one afterwards.
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+
+    /// Give the run what another took, as --record wrote it to FILE, and neither keys nor stdin
+    ///
+    /// All else has to be as it was then: the same files and options, --type among them; FILE
+    /// says what it was. --until, --limit and those about output may differ. Where the record
+    /// ends, the guest goes on without input.
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub(super) replay: Option<PathBuf>,
+
     /// End after so many instructions (20k, 3M and 1G work too)
     ///
     /// A string instruction with REP counts once. A guest that waits for a key in a BIOS waits for
@@ -158,9 +185,31 @@ pub(crate) struct Args {
     /// Write one line an instruction to FILE: place, bytes, registers before it
     ///
     /// REP is one line. An instruction that faults has one too, though --stats does not count it.
-    /// Ctrl-C cuts the trace off; --limit ends it whole.
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
+
+    /// Save the run to FILE once it has come to --at, and end
+    ///
+    /// All of the machine is in it but the disk's image, which has to stay as it is. The file is
+    /// replaced when the new one is whole. See --load.
+    #[arg(long, value_name = "FILE", requires = "at")]
+    pub(super) save: Option<PathBuf>,
+
+    /// Where to save: after so many instructions (5M), or once TEXT appears as for --until
+    #[arg(long, value_name = "N|TEXT", requires = "save", value_parser = arguments::at)]
+    #[arg(allow_negative_numbers = true)]
+    pub(super) at: Option<At>,
+
+    /// Go on from a file of --save as if the run had not been interrupted
+    ///
+    /// What the machine is made of is in the file. Its disk is found where it was, or is given
+    /// with --disk. Counts, as of --limit and --at, are from the start of the run; what --type
+    /// had still to do comes before what it is given now.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "image", "bios", "vga", "floppy", "writable", "kernel", "append", "boot_order", "memory",
+        "cpu", "clock", "date", "exit_port", "record", "replay",
+    ])]
+    pub(super) load: Option<PathBuf>,
 
     /// What to do with the screen at the end: text, png:FILE or none
     ///
@@ -182,7 +231,7 @@ pub(crate) struct Args {
 }
 
 /// `--clock`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(super) enum ClockKind {
     /// From the instructions executed; runs agree
     Virtual,

@@ -40,6 +40,10 @@ pub(super) enum Outcome {
     Unimplemented(Unimplemented),
     /// Nobody reads the output any more.
     OutputClosed,
+    /// A snapshot was saved after so many instructions.
+    Saved(u64),
+    /// The user or a signal ended it; this is the exit code.
+    Interrupted(u8),
     /// A stop this machine does not expect.
     Other(Stop),
 }
@@ -54,15 +58,19 @@ impl Outcome {
         }
     }
 
-    /// The process's exit code; `awaited` is whether `--until` was given.
-    pub(super) fn exit_code(self, awaited: bool) -> u8 {
+    /// The process's exit code; `awaited` is whether `--until` was given, `saving` whether `--save`
+    /// was.
+    pub(super) fn exit_code(self, awaited: bool, saving: bool) -> u8 {
         match self {
-            Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::OutputClosed => 0,
+            Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::PowerOff if saving => NOT_SEEN,
+            Outcome::SeenOn(_) | Outcome::SeenOnScreen => 0,
+            Outcome::OutputClosed | Outcome::Saved(_) => 0,
             Outcome::PowerOff if awaited => NOT_SEEN,
             Outcome::PowerOff => 0,
             Outcome::Exit { value, .. } => Ending::Exit(value).process_status().unwrap_or(NOWHERE),
             Outcome::Idle => IDLE,
             Outcome::Limit(_) => LIMIT,
+            Outcome::Interrupted(code) => code,
             _ => NOWHERE,
         }
     }
@@ -83,6 +91,8 @@ impl Outcome {
             Outcome::EmptyMemory => "empty-memory",
             Outcome::Unimplemented(_) => "unimplemented",
             Outcome::OutputClosed => "output-closed",
+            Outcome::Saved(_) => "saved",
+            Outcome::Interrupted(_) => "interrupted",
             Outcome::Other(_) => "stopped",
         }
     }
@@ -90,7 +100,9 @@ impl Outcome {
     /// What happened, and which text did not appear that `--type` or `--until` waited for.
     pub(super) fn message(self, awaited: Option<&str>) -> String {
         match (self, awaited) {
-            (Outcome::SeenOn(_) | Outcome::SeenOnScreen, _) | (_, None) => self.to_string(),
+            (Outcome::SeenOn(_) | Outcome::SeenOnScreen | Outcome::Saved(_), _) | (_, None) => {
+                self.to_string()
+            }
             (_, Some(text)) => format!("{self}, but `{text}` had not appeared"),
         }
     }
@@ -104,6 +116,7 @@ impl Outcome {
                 | Outcome::SeenOn(_)
                 | Outcome::SeenOnScreen
                 | Outcome::OutputClosed
+                | Outcome::Saved(_)
         )
     }
 }
@@ -138,6 +151,8 @@ impl std::fmt::Display for Outcome {
             }
             Outcome::Unimplemented(what) => unimplemented(what, f),
             Outcome::OutputClosed => f.write_str("nobody reads the output any more"),
+            Outcome::Interrupted(_) => f.write_str("interrupted: the guest was still running"),
+            Outcome::Saved(count) => write!(f, "saved at instruction {count}"),
             Outcome::Other(stop) => write!(f, "stopped: {stop:?}"),
         }
     }
@@ -189,14 +204,22 @@ mod tests {
             (Outcome::SeenOn(Channel::Debug), true, 0),
             (Outcome::SeenOnScreen, true, 0),
             (Outcome::OutputClosed, true, 0),
+            (Outcome::Saved(1), true, 0),
+            (Outcome::Interrupted(130), true, 130),
             (Outcome::Idle, false, 4),
             (Outcome::Idle, true, 4),
             (Outcome::Limit(1), false, 6),
             (Outcome::Shutdown, false, 8),
             (Outcome::Loop, false, 8),
         ] {
-            assert_eq!(outcome.exit_code(awaited), code, "{outcome:?}");
+            assert_eq!(outcome.exit_code(awaited, false), code, "{outcome:?}");
         }
+        let saving = |outcome: Outcome| outcome.exit_code(false, true);
+        assert_eq!(
+            [Outcome::PowerOff, Outcome::SeenOnScreen, Outcome::Idle].map(saving),
+            [10, 10, 4]
+        );
+        assert_eq!(saving(Outcome::Saved(1)), 0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Where the processor is, in the words a report uses.
 
+use realmode::arch::control::CR0_PG;
 use realmode::{CodeSize, Cpu, Phys, Profile, SegReg, Segmentation, decode_one};
 
 use super::machine::Machine;
 
-const CR0_PG: u64 = 1 << 31;
 const HLT: u8 = 0xF4;
 /// The longest instruction.
 const MOST_BYTES: u64 = 15;
@@ -148,6 +148,7 @@ pub(super) fn disassemble(
 mod tests {
     use super::*;
     use realmode::Segment;
+    use realmode::arch::control::CR0_PE;
 
     #[test]
     fn a_limit_above_64_kib_is_big_real_mode() {
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(mode(&cpu), "real mode");
         *cpu.segment_mut(SegReg::Ds) = Segment::big_real(0);
         assert_eq!(mode(&cpu), "big real mode");
-        cpu.cr0 |= 1;
+        cpu.cr0 |= CR0_PE;
         assert_eq!(mode(&cpu), "16-bit protected mode");
     }
 }

@@ -3,9 +3,9 @@
 use realmode_pc::Channel;
 use serde_json::{Map, Value, json};
 
+use super::display::Display;
 use super::machine::Machine;
 use super::outcome::Outcome;
-use super::picture;
 use super::place::Place;
 use super::session::Finished;
 
@@ -56,6 +56,7 @@ pub(super) fn json(
     place: &Place,
     exit_code: u8,
     machine: &Machine<'_>,
+    screen: Option<&Display>,
 ) -> Value {
     let pc = &machine.pc;
     let awaited = finished.awaited.as_deref();
@@ -88,13 +89,13 @@ pub(super) fn json(
             put(&format!("{name}_bytes_dropped"), json!(dropped));
         }
     }
-    put("screen", json!(pc.screen().map(|screen| picture::rows(&screen))));
+    put("screen", json!(screen.map(Display::rows)));
     Value::Object(object)
 }
 
 fn mips(finished: &Finished) -> f64 {
     let seconds = finished.elapsed.as_secs_f64();
-    if seconds == 0.0 { 0.0 } else { finished.instructions as f64 / 1e6 / seconds }
+    if seconds == 0.0 { 0.0 } else { finished.executed as f64 / 1e6 / seconds }
 }
 
 /// `12345678` as `12,345,678`.

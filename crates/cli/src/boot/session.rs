@@ -9,48 +9,64 @@ use std::time::{Duration, Instant};
 use realmode::arch::rflags;
 use realmode::{Activity, Counters, Cpu, Phys, SegReg, Stop, Unimplemented, UnimplementedReason};
 
+use realmode_pc::Channel;
+
 use super::disk::DiskErrors;
+use super::display::Display;
 use super::inbox::Inbox;
+use super::input::When;
+use super::interrupt::Interrupts;
 use super::machine::Machine;
-use super::options::ClockKind;
 use super::outcome::Outcome;
 use super::place;
 use super::progress::Progress;
+use super::real_clock::RealClock;
+use super::saving::{Saving, Turn};
 use super::script::Script;
+use super::serial_screen::SerialScreen;
 use super::sinks::{Sinks, Taken};
 use super::trace::Trace;
+use super::turns::{FIRST_TURN, LONGEST_TURN};
+use super::viewer::{View, Viewer};
 
-/// Instructions between two looks at the screen, the output and the clock. The first turns are
-/// short, so that a guest that strays into empty memory is found before IP reaches its end.
-const FIRST_TURN: u64 = 1 << 10;
-/// About 10 ms.
-const LONGEST_TURN: u64 = 1 << 20;
 /// How long a halted guest sleeps at most before input is looked at.
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
+/// The exit code of a process that Ctrl-C killed.
+const CTRL_C: u8 = 130;
 /// So many zero bytes at CS:IP are no program.
 const ZEROS: u64 = 32;
 
 /// A run, and all that takes part in it.
 pub(super) struct Session<'a, 'm> {
     pub(super) machine: &'a mut Machine<'m>,
-    pub(super) clock: ClockKind,
+    pub(super) clock: Option<Rc<RealClock>>,
     /// Instructions, if they are bounded.
     pub(super) limit: Option<u64>,
+    pub(super) saving: Option<Saving>,
     pub(super) script: Script,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: Inbox<'a>,
+    pub(super) interrupts: Interrupts,
+    /// The live screen.
+    pub(super) viewer: Option<Viewer>,
+    pub(super) com1: SerialScreen,
     pub(super) sinks: Sinks<'a>,
     pub(super) trace: Option<Trace<'a>>,
     pub(super) disk_errors: Rc<DiskErrors>,
     pub(super) progress: Progress,
-    /// How many turns there were.
-    pub(super) turns: u64,
+    /// What is to be said once the live screen is over.
+    pub(super) notes: Vec<String>,
 }
 
 /// A run that is over.
 pub(super) struct Finished {
     pub(super) outcome: Outcome,
     pub(super) elapsed: Duration,
+    /// From the start of the run.
     pub(super) instructions: u64,
+    /// Those of this process.
+    pub(super) executed: u64,
+    pub(super) turns: u64,
+    pub(super) com1: SerialScreen,
     pub(super) guest_seconds: f64,
     pub(super) resets: u64,
     pub(super) disk_errors: u64,
@@ -76,12 +92,20 @@ impl Session<'_, '_> {
         let started = Instant::now();
         let result = self.run_to_end();
         self.progress.clear();
-        self.trace.as_mut().map_or(Ok(()), Trace::flush)?;
+        // The terminal is the user's again.
+        self.viewer = None;
+        self.notes.iter().for_each(|note| self.sinks.say(note));
+        let now = self.now();
+        let written = self.trace.as_mut().map_or(Ok(()), Trace::flush);
+        written.and(self.inbox.end(now))?;
         let Machine { pc, emulator, .. } = &*self.machine;
         Ok(Finished {
             outcome: result?,
             elapsed: started.elapsed(),
-            instructions: emulator.counters().instructions,
+            instructions: now.instructions,
+            executed: emulator.counters().instructions,
+            turns: now.turn,
+            com1: self.com1,
             guest_seconds: pc.now() as f64 / 1e9,
             resets: pc.resets(),
             disk_errors: self.disk_errors.count(),
@@ -93,22 +117,34 @@ impl Session<'_, '_> {
     }
 
     fn run_to_end(&mut self) -> Result<Outcome, String> {
-        // Long turns alternate with single steps, which find an instruction that jumps to itself.
-        let (mut length, mut is_single) = (FIRST_TURN, false);
         loop {
-            self.inbox.feed(&mut self.machine.pc, self.turns);
-            let before = self.before(if is_single { 1 } else { length });
-            let stop = self.turn(before.budget)?;
+            self.attend(Duration::ZERO)?;
+            if let Some(outcome) = self.interrupted() {
+                return Ok(outcome);
+            }
+            if self.is_saved_here() {
+                return self.save();
+            }
+            if self.machine.run.turns.is_between() {
+                self.feed()?;
+            }
+            let before = self.before();
+            self.machine.run.turns.begin();
+            let Turn::Over(stop) = self.turn(before.budget)? else {
+                self.show()?;
+                return self.save();
+            };
             self.trace.as_mut().map_or(Ok(()), Trace::check)?;
             if self.show()? == Taken::Closed {
                 return Ok(Outcome::OutputClosed);
             }
-            if let Some(seen) = self.script.look(&mut self.machine.pc, &mut self.inbox) {
+            let pc = &mut self.machine.pc;
+            if let Some(seen) = self.script.look(pc, &self.com1, &mut self.inbox) {
                 return Ok(seen);
             }
             let over = match stop {
                 Stop::Budget => self.astray(&before),
-                Stop::Halt => self.wait(),
+                Stop::Halt => self.wait()?,
                 // The script's text appeared.
                 Stop::Requested if self.machine.pc.ending().is_none() => None,
                 stop => Some(stopped(stop, self.machine)),
@@ -116,27 +152,46 @@ impl Session<'_, '_> {
             if let Some(outcome) = over {
                 return Ok(outcome);
             }
-            let now = self.machine.emulator.counters();
-            if self.limit.is_some_and(|limit| spent(now) >= limit) {
-                return Ok(Outcome::Limit(now.instructions));
+            if self.limit.is_some_and(|limit| self.spent() >= limit) {
+                return Ok(Outcome::Limit(self.instructions()));
             }
-            is_single = !is_single;
-            length = LONGEST_TURN.min(length * 2);
+            self.machine.run.turns.next();
             if self.sinks.at_line_start {
-                self.progress.tick(now.instructions);
+                self.progress.tick(self.instructions());
             }
         }
     }
 
-    fn before(&self, length: u64) -> Before {
-        let counters = *self.machine.emulator.counters();
-        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(spent(&counters)));
-        Before { cpu: self.machine.cpu.clone(), counters, budget: left.min(length) }
+    /// Instructions from the start of the run, whichever process executed them.
+    pub(super) fn instructions(&self) -> u64 {
+        let counters = self.machine.emulator.counters();
+        self.machine.run.instructions.saturating_add(counters.instructions)
     }
 
-    fn turn(&mut self, budget: u64) -> Result<Stop, String> {
-        self.turns += 1;
-        let Machine { pc, cpu, emulator } = &mut *self.machine;
+    /// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
+    pub(super) fn spent(&self) -> u64 {
+        let faults = self.machine.emulator.counters().faults;
+        self.instructions().saturating_add(self.machine.run.faults.saturating_add(faults))
+    }
+
+    fn now(&self) -> When {
+        When { turn: self.machine.run.turns.number(), instructions: self.instructions() }
+    }
+
+    fn feed(&mut self) -> Result<bool, String> {
+        let now = self.now();
+        self.inbox.feed(now, &mut self.machine.pc)
+    }
+
+    fn before(&self) -> Before {
+        let counters = *self.machine.emulator.counters();
+        let left = self.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.spent()));
+        let budget = left.min(self.machine.run.turns.budget());
+        Before { cpu: self.machine.cpu.clone(), counters, budget }
+    }
+
+    pub(super) fn step(&mut self, budget: u64) -> Result<Stop, String> {
+        let Machine { pc, cpu, emulator, .. } = &mut *self.machine;
         let stop = match &mut self.trace {
             Some(trace) => pc.run_observed(emulator, cpu, budget, trace),
             None => pc.run(emulator, cpu, budget),
@@ -151,34 +206,77 @@ impl Session<'_, '_> {
         if !printed.is_empty() || error.is_some() {
             self.progress.clear();
         }
+        let is_serial = |(channel, _): &&(Channel, u8)| *channel == Channel::Serial;
+        let serial: Vec<u8> = printed.iter().filter(is_serial).map(|(_, byte)| *byte).collect();
+        self.com1.take(&serial);
         let taken = self.sinks.write(&printed)?;
-        if let Some(error) = error {
-            self.sinks.say(&error);
+        match error {
+            Some(error) if self.viewer.is_some() => self.notes.push(error),
+            Some(error) => self.sinks.say(&error),
+            None => {}
         }
         Ok(taken)
     }
 
+    /// Has the user or a signal had enough?
+    fn interrupted(&self) -> Option<Outcome> {
+        let left = self.viewer.as_ref().filter(|viewer| viewer.is_leaving());
+        let code = self.interrupts.exit_code().or(left.map(|_| CTRL_C));
+        code.map(Outcome::Interrupted)
+    }
+
+    /// Draws what there is to see, if it is time, and heeds what the user does within `most`.
+    fn attend(&mut self, most: Duration) -> Result<(), String> {
+        let Some(viewer) = &mut self.viewer else { return Ok(()) };
+        if viewer.is_due() {
+            let Machine { pc, emulator, run, .. } = &*self.machine;
+            viewer.draw(&View {
+                screen: Display::of_vga(pc).as_ref(),
+                com1: &self.com1.display(),
+                is_com1_used: self.com1.is_used(),
+                instructions: run.instructions.saturating_add(emulator.counters().instructions),
+                guest_seconds: pc.now() as f64 / 1e9,
+            })?;
+        }
+        viewer.attend(most)
+    }
+
+    /// Sleeps until there is input, or `most` is over.
+    fn sleep(&mut self, most: Duration) -> Result<(), String> {
+        if self.viewer.is_some() {
+            return self.attend(most);
+        }
+        // A record has its own time.
+        if self.clock.as_ref().is_none_or(|clock| clock.is_host_time()) {
+            self.inbox.wait(most);
+        }
+        Ok(())
+    }
+
     /// The guest waits. Returns when it may go on, or that nothing will wake it.
-    fn wait(&mut self) -> Option<Outcome> {
-        let pc = &mut self.machine.pc;
+    fn wait(&mut self) -> Result<Option<Outcome>, String> {
         // What has just been typed may have woken it, so this comes first.
-        while !self.inbox.feed(pc, self.turns) {
-            let due = pc.next_event().filter(|_| self.clock == ClockKind::Real);
+        while !self.feed()? {
+            let pc = &self.machine.pc;
+            let due = pc.next_event().filter(|_| self.clock.is_some());
             if due.is_none() && !self.inbox.is_open() {
-                return Some(Outcome::Idle);
+                return Ok(Some(Outcome::Idle));
             }
             let most = due.map(|at| Duration::from_nanos(at.saturating_sub(pc.now())));
-            self.inbox.wait(most.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT));
+            self.sleep(most.unwrap_or(LONGEST_WAIT).min(LONGEST_WAIT))?;
             if due.is_some() {
                 break;
             }
+            if let Some(outcome) = self.interrupted() {
+                return Ok(Some(outcome));
+            }
         }
-        None
+        Ok(None)
     }
 
     /// A turn has used up its budget: did it lead anywhere?
     fn astray(&self, before: &Before) -> Option<Outcome> {
-        let Machine { pc, cpu, emulator } = &*self.machine;
+        let Machine { pc, cpu, emulator, .. } = &*self.machine;
         let now = emulator.counters();
         let is_running = cpu.activity == Activity::Running;
         let has_executed = now.instructions != before.counters.instructions;
@@ -197,11 +295,6 @@ impl Session<'_, '_> {
         }
         (is_running && is_in_zeros(self.machine)).then_some(Outcome::EmptyMemory)
     }
-}
-
-/// What `--limit` counts. Exceptions are in it, since a guest may raise nothing else.
-fn spent(counters: &Counters) -> u64 {
-    counters.instructions + counters.faults
 }
 
 /// What a stop means for this machine.

@@ -30,6 +30,15 @@ pub(super) struct Sinks<'a> {
     pub(super) stderr_at_line_start: bool,
 }
 
+/// When the user gets what no file takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum User {
+    /// As it comes.
+    AtOnce,
+    /// After the live screen.
+    Later,
+}
+
 /// Whether anybody takes more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
@@ -43,18 +52,20 @@ impl<'a> Sinks<'a> {
     /// As the options say; the files are those they name.
     pub(super) fn new(
         args: &Args,
+        has_bios: bool,
         serial: Option<&'a OutputFile>,
         debug: Option<&'a OutputFile>,
+        user: User,
     ) -> Result<Sinks<'a>, String> {
         for file in [serial, debug].into_iter().flatten() {
             file.replace()?;
         }
-        let is_apart = args.bios.is_some() || args.serial == Some(SerialTo::Stdio);
+        let is_apart = has_bios || args.serial == Some(SerialTo::Stdio);
         let is_together = !is_apart && serial.is_none() && debug.is_none();
         let or_file = |file: Option<&'a OutputFile>, otherwise| match file {
             Some(file) => Sink::File(file),
             // JSON is all there is to be on the terminal.
-            None if args.json => Sink::Nowhere,
+            None if args.json || user == User::Later => Sink::Nowhere,
             None => otherwise,
         };
         Ok(Sinks {

@@ -75,8 +75,8 @@ fn the_exit_port_can_be_chosen() {
 fn a_processor_is_what_it_was_said_to_be() {
     // mov eax, 1; cpuid; mov al, dl; and al, 50h (PAE, TSC); mov dx, 501h; out dx, al
     let code = [0x66, 0xB8, 1, 0, 0, 0, 0x0F, 0xA2, 0x88, 0xD0, 0x24, 0x50, 0xBA, 0x01, 0x05, 0xEE];
-    for (cpu, code_) in [("intel", 0xA1), ("amd,-pae", 0x21), ("intel,-pae,-tsc", 0x01)] {
-        boot("cpuid.bin", &code, &["--cpu", cpu]).expect(code_, &[]);
+    for (cpu, exit_code) in [("intel", 0xA1), ("amd,-pae", 0x21), ("intel,-pae,-tsc", 0x01)] {
+        boot("cpuid.bin", &code, &["--cpu", cpu]).expect(exit_code, &[]);
     }
     boot("cpuid2.bin", &code, &["--cpu", "286"]).expect(8, &["#UD", "66"]);
 }

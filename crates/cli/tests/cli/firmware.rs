@@ -35,6 +35,8 @@ fn seabios_finds_nothing_to_boot_and_two_runs_agree() {
         for name in ["seconds", "mips"] {
             assert!(json[name].take().as_f64().is_some(), "{name}");
         }
+        // What a cache can hold at a time depends on where the host has put RAM and ROM.
+        assert!(json["counters"].take().is_object());
         json
     };
     let json = run();

@@ -279,6 +279,6 @@ impl<'m> Machine<'_, 'm> {
 }
 
 /// The bytes of a word of a 32-bit or 16-bit frame.
-fn word_size(wide: bool) -> usize {
+pub(crate) fn word_size(wide: bool) -> usize {
     if wide { 4 } else { 2 }
 }

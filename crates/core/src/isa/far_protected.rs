@@ -6,6 +6,7 @@ use crate::arch::registers::{Reg, SegReg};
 use crate::arch::rflags::{AC, ID, IF, IOPL, NT, RF, VIF, VIP, VM};
 use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
+use crate::event::protected::word_size;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
@@ -169,7 +170,7 @@ fn call_inner<'m>(
     // The frame may lie over the parameters, and its pages may have to be prepared once more after
     // them: it must not be begun twice.
     m.require_careful()?;
-    let size = if is_wide { 4 } else { 2 };
+    let size = word_size(is_wide);
     let stack = m.inner_stack(target.cpl(), 0)?;
     let count = usize::from(parameters & 31);
     m.prepare_frame(&stack, 4 + count, is_wide, 0)?;

@@ -117,9 +117,8 @@ fn a_tss_without_the_stack_of_a_level_is_ts_with_its_selector() {
     assert_eq!(fault(&mut short), code(10, TSS32));
     short.cpu.tr.limit = 9;
     short.step();
-    let null = call_through_gate();
+    let mut null = call_through_gate();
     null.poke(TSS + 8, &[3, 0]);
-    let mut null = Guest { cpu: null.cpu.clone(), ..null };
     assert_eq!(fault(&mut null), code(10, 0));
     let mut outer = call_through_gate();
     outer.poke(TSS + 8, &USER_DATA.to_le_bytes());

@@ -10,11 +10,11 @@ use super::firmware::{Log, SERVICES, boot, seabios};
 /// What memory holds before.
 const OLD: u8 = 0xA5;
 
-fn memory(bytes: usize) -> Vec<AtomicU8> {
+pub(super) fn memory(bytes: usize) -> Vec<AtomicU8> {
     (0..bytes).map(|_| AtomicU8::new(OLD)).collect()
 }
 
-fn is_untouched(ram: &[AtomicU8]) -> bool {
+pub(super) fn is_untouched(ram: &[AtomicU8]) -> bool {
     ram.iter().all(|cell| cell.load(Ordering::Relaxed) == OLD)
 }
 
@@ -35,6 +35,19 @@ fn a_bios_of_no_size_a_rom_has_is_refused_and_memory_stays_as_it_was() {
         let mut pc = Pc::new(&ram, ()).expect("1 MiB of whole pages");
         assert_eq!(pc.boot_bios(&rom[..step]).err(), Some(Error::BiosNoStart { found }));
     }
+    assert!(is_untouched(&ram));
+}
+
+#[test]
+fn an_image_or_a_boot_sector_that_does_not_fit_leaves_memory_as_it_was() {
+    let ram = memory(0x7000);
+    let mut pc = Pc::new(&ram, ()).expect("7 pages");
+    let past_ram = |start, len| Some(Error::ImagePastRam { start, len, ram: 0x7000 });
+    assert_eq!(pc.boot_image(&[0xF4; 16], 0x06FF, 1).err(), past_ram(0x6FF1, 16));
+    assert_eq!(pc.boot_image(&[], 0, 0x1000).err(), Some(Error::ImageEmpty));
+    let mut floppy = [0; SECTOR];
+    floppy[510..].copy_from_slice(&[0x55, 0xAA]);
+    assert_eq!(pc.boot_floppy(&floppy).err(), past_ram(0x7C00, 512));
     assert!(is_untouched(&ram));
 }
 
@@ -63,6 +76,19 @@ fn a_bzimage_cut_off_at_any_length_is_refused_and_memory_stays_as_it_was() {
         assert_eq!(refused(&kernel[..len]), Some(expected), "{len}");
     }
     assert_eq!(refused(&kernel), None);
+    let mut setup = vec![0x90; 66 * SECTOR];
+    setup[..kernel.len()].copy_from_slice(&kernel);
+    for (sectors, expected) in [
+        (55, None),
+        (
+            65,
+            Some(Error::KernelSetupTooLarge { len: 66 * SECTOR as u64, most: 65 * SECTOR as u64 }),
+        ),
+    ] {
+        setup[0x1F1] = sectors;
+        setup.push(0x90);
+        assert_eq!(refused(&setup), expected);
+    }
     assert_eq!(refused(&[0; 4096]), Some(Error::KernelNoHeader));
     assert!(is_untouched(&ram));
 }

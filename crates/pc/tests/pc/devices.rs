@@ -12,7 +12,7 @@ const DISK: &[u8] = include_bytes!("../../../../testdata/guests/disk.bin");
 /// 1000 ticks of 838 ns.
 const PERIOD: u64 = 838_096;
 
-fn memory(bytes: usize) -> Vec<AtomicU8> {
+pub(super) fn memory(bytes: usize) -> Vec<AtomicU8> {
     (0..bytes).map(|_| AtomicU8::new(0)).collect()
 }
 
@@ -76,6 +76,24 @@ fn where_slices_end_changes_nothing() {
         1 + (seed >> 33) % 10_000
     };
     assert_eq!(run_interrupts(random), straight);
+}
+
+#[test]
+fn what_is_left_of_a_budget_can_be_told() {
+    let ram = memory(1 << 20);
+    let mut lines = vec![CacheLine::EMPTY; 64];
+    let mut emulator = Emulator::new(&Profile::INTEL, &mut lines);
+    let mut pc = Pc::new(&ram, ()).expect("1 MiB of whole pages");
+    let mut cpu = pc.boot_image(INTERRUPTS, 0, 0x7C00).expect("it fits");
+    assert_eq!(pc.run(&mut emulator, &mut cpu, 1_000), Ok(Stop::Budget));
+    assert_eq!((pc.spent(), emulator.counters().spent), (1_000, 1_000));
+    // In HLT awakenings count too, and nothing else happens.
+    pc.run(&mut emulator, &mut cpu, 1_000_000).expect("nothing is in flight");
+    assert_eq!(pc.spent(), 1_001_000);
+    assert!(emulator.counters().spent < 1_001_000);
+    cpu.rflags = 0;
+    assert_eq!(pc.run(&mut emulator, &mut cpu, 1_000), Ok(Stop::Idle));
+    assert_eq!(pc.spent(), 1_001_000);
 }
 
 #[test]

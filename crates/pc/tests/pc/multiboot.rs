@@ -1,19 +1,15 @@
 //! A multiboot kernel, with addresses in its header and as an ELF, and what is made of bad ones.
 
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::AtomicU8;
 
 use realmode::{CacheLine, Emulator, Profile, Stop};
 use realmode_pc::{Channel, Ending, Error, Pc};
 
+use super::bad_input::{is_untouched, memory};
+
 const FLAT: &[u8] = include_bytes!("../../../../testdata/guests/multiboot.bin");
 pub(super) const ELF: &[u8] = include_bytes!("../../../../testdata/guests/multiboot.elf");
-/// What memory holds before, so that clearing and leaving alone can be seen.
-const OLD: u8 = 0xA5;
-
-fn memory(bytes: usize) -> Vec<AtomicU8> {
-    (0..bytes).map(|_| AtomicU8::new(OLD)).collect()
-}
 
 /// Runs a kernel in slices of `slice`, to the guest's end. Returns what came out of COM1, and the
 /// instructions.
@@ -67,7 +63,7 @@ fn a_multiboot_kernel_is_an_elf_with_segments_apart_and_virtual_addresses() {
 fn refused(image: &[u8], ram: &[AtomicU8]) -> Error {
     let mut pc = Pc::new(ram, ()).expect("whole pages");
     let error = pc.boot_multiboot(image, "").expect_err("a bad kernel");
-    assert!(ram.iter().all(|cell| cell.load(Ordering::Relaxed) == OLD), "{error}");
+    assert!(is_untouched(ram), "{error}");
     error
 }
 
@@ -106,8 +102,7 @@ fn any_byte_of_a_header_may_be_wrong_and_what_is_refused_was_not_loaded() {
                 ram = memory(ram.len());
             } else {
                 refusals += 1;
-                let is_old = |cell: &AtomicU8| cell.load(Ordering::Relaxed) == OLD;
-                assert!(ram.iter().all(is_old), "byte {at:#x} is {value:#x}");
+                assert!(is_untouched(&ram), "byte {at:#x} is {value:#x}");
             }
         }
     }
