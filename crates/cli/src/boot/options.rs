@@ -1,5 +1,6 @@
 //! The options of `realmode boot`, and its help.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -69,6 +70,10 @@ Exit codes:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// A file without an option: never there, so that the error says what to do with it
+    #[arg(hide = true, value_name = "FILE", value_parser = arguments::stray)]
+    stray: Option<Infallible>,
+
     /// A flat image, and where to load and start it, in hexadecimal
     #[arg(long, value_name = "FILE@SEG:OFF", value_parser = arguments::image)]
     #[arg(conflicts_with_all = ["floppy", "bios", "kernel"])]

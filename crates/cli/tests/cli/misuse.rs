@@ -46,7 +46,7 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
         (&["--type", "é@b"], &["`é` has no key"]),
         (&["--serial", ""], &["stdio or a file"]),
         (&["--cpu", "286"], &["demo guest needs 32 bits", "--cpu 286", "--image"]),
-        (&["surplus"], &["surplus"]),
+        (&["surplus"], &["surplus", "--floppy", "--image FILE@SEG:OFF"]),
     ] {
         let all: Vec<&str> = [&["boot"], arguments].concat();
         let said = realmode(&all).expect(2, words);
