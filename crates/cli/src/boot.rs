@@ -281,6 +281,11 @@ fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
         text.push_str(&format!("realmode: {}\n", report::reason(&message, &place)));
+        if matches!(outcome, Outcome::Unimplemented(_)) && place::is_paged(&machine.cpu) {
+            text.push_str(
+                "  paging is not implemented; some guests do without: --cpu intel,-pae\n",
+            );
+        }
         if finished.resets > 0 {
             text.push_str(&format!("  after resets and triple faults: {}\n", finished.resets));
         }
