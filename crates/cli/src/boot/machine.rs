@@ -49,6 +49,8 @@ pub(super) struct Parts {
 
 /// What is booted.
 enum Software {
+    /// The guest that runs when none is named.
+    Demo,
     /// A flat image.
     Image { bytes: Vec<u8>, segment: u16, offset: u16, name: String },
     /// The first sector of a floppy.
@@ -111,6 +113,9 @@ impl Parts {
         let software = Software::read(args)?;
         let writes = if args.writable { Writes::Through } else { Writes::Kept };
         let disk = args.disk.as_deref().map(|path| ImageDisk::open(path, writes)).transpose()?;
+        if software.is_demo() {
+            check_demo(args)?;
+        }
         Ok(Parts {
             ram: allocate(args.memory * MIB)?,
             software,
@@ -235,9 +240,7 @@ impl Software {
             return Ok(Software::BootSector { bytes: read_floppy(path)?, path: path.clone() });
         }
         let Some(ImageAt { path, segment, offset }) = &args.image else {
-            let (segment, offset) = DEMO_AT;
-            let name = "the demo guest".to_owned();
-            return Ok(Software::Image { bytes: DEMO.to_vec(), segment, offset, name });
+            return Ok(Software::Demo);
         };
         let bytes = files::read(path, ram, &in_ram)?;
         let name = path.display().to_string();
@@ -247,6 +250,10 @@ impl Software {
     fn of_firmware(firmware: Firmware) -> Software {
         let rom = firmware.bios.iter().copied().map(AtomicU8::new).collect();
         Software::Bios { rom, firmware: Box::new(firmware) }
+    }
+
+    fn is_demo(&self) -> bool {
+        matches!(self, Software::Demo)
     }
 
     fn firmware(&self) -> Option<&Firmware> {
@@ -259,6 +266,11 @@ impl Software {
     /// Returns the processor about to start it.
     fn load<'m>(&'m self, pc: &mut Pc<'m, Output>, profile: &Profile) -> Result<Cpu, String> {
         let mut cpu = match self {
+            Software::Demo => {
+                let (segment, offset) = DEMO_AT;
+                pc.boot_image(DEMO, segment, offset)
+                    .map_err(|error| format!("the demo guest: {error}"))?
+            }
             Software::Image { bytes, segment, offset, name } => pc
                 .boot_image(bytes, *segment, *offset)
                 .map_err(|error| format!("{name}: {error} (at {segment:04X}:{offset:04X})"))?,
@@ -302,6 +314,25 @@ impl Firmware {
         pc.boot_bios(rom).map_err(|error| named(&self.path, &error))?;
         Ok(())
     }
+}
+
+/// Refuses what the demo guest has no use for: another guest was meant.
+fn check_demo(args: &Args) -> Result<(), String> {
+    if let Some(path) = &args.disk {
+        let path = path.display();
+        return Err(format!(
+            "--disk: without a BIOS nothing boots from {path}, and the demo guest does not look at \
+             it: add --bios FILE"
+        ));
+    }
+    if !args.cpu.has_32_bits() {
+        return Err(format!(
+            "the demo guest needs 32 bits, and --cpu {} has 16: name a guest, such as \
+             --image FILE@SEG:OFF",
+            args.cpu.name
+        ));
+    }
+    Ok(())
 }
 
 fn named(path: &Path, error: &realmode_pc::Error) -> String {

@@ -45,7 +45,8 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
         (&["--type", r"a\x@b"], &[r"`\x` is none of"]),
         (&["--type", "é@b"], &["`é` has no key"]),
         (&["--serial", ""], &["stdio or a file"]),
-        (&["surplus"], &["surplus"]),
+        (&["--cpu", "286"], &["demo guest needs 32 bits", "--cpu 286", "--image"]),
+        (&["surplus"], &["surplus", "--floppy", "--image FILE@SEG:OFF"]),
     ] {
         let all: Vec<&str> = [&["boot"], arguments].concat();
         let said = realmode(&all).expect(2, words);
@@ -153,16 +154,24 @@ fn a_disk_of_no_or_of_part_of_a_sector_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_disk_that_nothing_boots_from_is_refused() {
+    let disk = file("forgotten-bios.disk", &[0x5A; 512]);
+    let said = realmode(&["boot", "--disk", &disk]).expect(2, &[&disk, "add --bios"]);
+    assert_eq!(said.stdout, "", "the demo guest has not run");
+}
+
+#[test]
 fn a_disk_that_may_be_written_is_no_other_input_and_no_output() {
     let bytes = [0x5A; 1024];
     let disk = file("both.disk", &bytes);
+    let image = format!("{}@0000:7C00", file("both-image.bin", &[0xF4]));
     let arguments = ["boot", "--disk", &disk];
     for more in [
         &["--writable", "--floppy", &disk][..],
-        &["--serial", &disk],
-        &["--debug", &disk],
-        &["--trace", &disk],
-        &["--screen", &format!("png:{disk}")],
+        &["--image", &image, "--serial", &disk],
+        &["--image", &image, "--debug", &disk],
+        &["--image", &image, "--trace", &disk],
+        &["--image", &image, "--screen", &format!("png:{disk}")],
     ] {
         // Bootable, so that nothing else is wrong with it.
         let mut bootable = bytes;

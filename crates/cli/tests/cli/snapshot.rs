@@ -168,6 +168,7 @@ fn options_that_contradict_a_snapshot_are_refused() {
     let other = path("snapshot-other.snap");
     let other = other.to_str().expect("the target directory's name is UTF-8");
     realmode(&["boot", "--load", &bare, "--save", other, "--at", "3"]).expect(2, &["past"]);
+    realmode(&["boot", "--load", &bare, "--limit", "3"]).expect(2, &["--limit", "past", "5"]);
 }
 
 #[test]
@@ -182,7 +183,9 @@ fn a_snapshot_is_never_saved_over_an_input_and_only_a_whole_one_over_another() {
     }
     realmode(&["boot", "--load", &snapshot, "--save", &snapshot, "--at", "5M"])
         .expect(2, &["same file"]);
-    realmode(&[&run[..], &["5", "--save", "/nonexistent/x"]].concat()).expect(2, &["cannot write"]);
+    let said = realmode(&[&run[..], &["5", "--save", "/nonexistent/x"]].concat());
+    let said = said.expect(2, &["cannot write /nonexistent/x"]);
+    assert!(!said.stderr.contains(".tmp"), "{}", said.stderr);
     let before = fs::read(&snapshot).expect("it was written");
     // A guest that waits for keys for ever does not come to this.
     realmode(&[&run[..], &["never", "--save", &snapshot]].concat())
