@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
         output.save_at(text);
     }
     let mut machine = parts.assemble(args, output)?;
-    check_at(args, &machine)?;
+    check_counts(args, &machine)?;
 
     let (files, saving) = Outputs::open(args, machine.disk.as_ref().map(DiskInUse::path))?;
     let has_bios = machine.firmware.is_some();
@@ -159,15 +159,19 @@ fn conclude(
     Ok(ExitCode::from(exit_code))
 }
 
-/// Is where a run is to be saved still ahead of it?
-fn check_at(args: &Args, machine: &Machine<'_>) -> Result<(), String> {
+/// Is where a run is to be saved, or to end, still ahead of it?
+fn check_counts(args: &Args, machine: &Machine<'_>) -> Result<(), String> {
     let from = machine.run.executed.instructions;
-    match args.at {
-        Some(At::Instruction(count)) if count < from => {
-            Err(format!("--at: the snapshot is past that, at instruction {from}"))
+    let at = match args.at {
+        Some(At::Instruction(count)) => Some(count),
+        _ => None,
+    };
+    for (option, count) in [("--at", at), ("--limit", args.limit)] {
+        if count.is_some_and(|count| count < from) {
+            return Err(format!("{option}: the snapshot is past that, at instruction {from}"));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Is the screen shown as the guest runs?
@@ -281,6 +285,11 @@ fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
         text.push_str(&format!("realmode: {}\n", report::reason(&message, &place)));
+        if matches!(outcome, Outcome::Unimplemented(_)) && place::is_paged(&machine.cpu) {
+            text.push_str(
+                "  paging is not implemented; some guests do without: --cpu intel,-pae\n",
+            );
+        }
         if finished.resets > 0 {
             text.push_str(&format!("  after resets and triple faults: {}\n", finished.resets));
         }

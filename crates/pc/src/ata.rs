@@ -232,6 +232,11 @@ impl Ata {
         self.fail(UNCORRECTABLE);
     }
 
+    /// How many bytes are left of the sector that goes through the data port.
+    pub(crate) fn left(&self) -> usize {
+        SECTOR.saturating_sub(self.at)
+    }
+
     /// IN of the data port: as many bytes as there are, up to the end of the sector.
     pub(crate) fn read_data(&mut self, data: &mut [u8], disk: &mut dyn Disk) -> usize {
         let is_in =

@@ -48,10 +48,13 @@ impl Addressed {
         }
     }
 
-    /// INITIALIZE DEVICE PARAMETERS. False if there are no sectors in a track.
+    /// INITIALIZE DEVICE PARAMETERS. False, and nothing set, if a track would have no sectors.
     pub(crate) fn set_geometry(&mut self) -> bool {
-        self.geometry = [(self.device & 0xF) + 1, self.count[0]];
-        self.count[0] > 0
+        let [sectors, _] = self.count;
+        if sectors > 0 {
+            self.geometry = [(self.device & 0xF) + 1, sectors];
+        }
+        sectors > 0
     }
 
     /// How many sectors; 0 stands for the most.
@@ -78,7 +81,7 @@ impl Addressed {
         }
         let [heads, sectors] = self.geometry;
         let cylinder = u64::from(u16::from_le_bytes([mid, high]));
-        let sector = low.checked_sub(1).filter(|sector| *sector < sectors)?;
+        let sector = low.checked_sub(1).filter(|sector| *sector < sectors && head < heads)?;
         let track = cylinder * u64::from(heads) + u64::from(head);
         Some(track * u64::from(sectors) + u64::from(sector))
     }

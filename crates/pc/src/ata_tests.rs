@@ -123,6 +123,23 @@ fn cylinders_heads_and_sectors_follow_the_geometry_that_was_set() {
     ata.write(3, 0, &mut disk);
     ata.write(7, 0x20, &mut disk);
     assert_eq!(ata.read(1), NOT_FOUND, "sectors count from 1");
+    ata.write(3, 1, &mut disk);
+    ata.write(6, 0xA4, &mut disk);
+    ata.write(7, 0x20, &mut disk);
+    assert_eq!(ata.read(1), NOT_FOUND, "there are four heads");
+}
+
+#[test]
+fn a_geometry_without_sectors_is_refused_and_the_old_one_stays() {
+    let (mut ata, mut disk) = (Ata::RESET, disk());
+    for (register, value) in [(2, 0), (6, 0xA0), (7, 0x91)] {
+        ata.write(register, value, &mut disk);
+    }
+    assert_eq!((ata.read(7), ata.read(1)), (0x51, ABORTED));
+    for (register, value) in [(2, 1), (3, 63), (4, 0), (5, 0), (6, 0xA0), (7, 0x20)] {
+        ata.write(register, value, &mut disk);
+    }
+    assert_eq!(sector(&mut ata, &mut disk), Some(62));
 }
 
 #[test]

@@ -301,6 +301,13 @@ impl<'m> Board<'m> {
         }
     }
 
+    /// How many of `len` bytes pass in whole elements of `size` bytes: one that a sector ends
+    /// within goes alone, as its bytes reach more ports than one.
+    pub(crate) fn whole_elements(&self, port: u16, size: u8, len: usize) -> usize {
+        let most = if port == ATA { len.min(self.ata.left()) } else { len };
+        most - most % usize::from(size.max(1))
+    }
+
     /// IN of more than a byte from a port that is wider, or that can fill a block: how many bytes.
     pub(crate) fn read_data(&mut self, port: u16, data: &mut [u8]) -> usize {
         match (port, self.disk.as_deref_mut()) {

@@ -28,7 +28,8 @@ const E820: &str = "etc/e820";
 
 impl<'m, C: Console> Pc<'m, C> {
     /// Puts a BIOS at the top of 4 GiB, its last 128 KiB also below 1 MiB, and returns the
-    /// processor about to start it. What it boots are files of [`Pc::add_file`] and the disk.
+    /// processor about to start it, a modern one: for an emulator of another profile start with
+    /// [`Cpu::reset_as`]. What it boots are files of [`Pc::add_file`] and the disk.
     ///
     /// # Errors
     /// The image is of a size no BIOS has, begins nowhere, or there is less than 1 MiB of RAM.
@@ -52,7 +53,9 @@ impl<'m, C: Console> Pc<'m, C> {
     }
 
     /// Loads a flat image at `segment:offset` and returns the processor about to run its first
-    /// byte: real mode, DS = ES = CS, SS:SP = 0000:7C00, interrupts off, A20 open.
+    /// byte: real mode, DS = ES = CS, SS:SP = 0000:7C00, interrupts off, A20 open. It is a
+    /// modern processor: for an emulator of another profile, pass its flags through
+    /// [`canonical_flags`](realmode::Profile::canonical_flags).
     ///
     /// # Errors
     /// The image is empty or does not lie in memory; then nothing was written.

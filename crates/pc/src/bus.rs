@@ -118,8 +118,8 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
         control: &mut Control,
     ) -> usize {
         self.arrive(control);
-        let whole = data.len() - data.len() % usize::from(size.max(1));
-        let done = self.board.read_data(port, &mut data[..whole]);
+        let len = self.board.whole_elements(port, size, data.len());
+        let done = self.board.read_data(port, &mut data[..len]);
         self.leave(control);
         done
     }
@@ -132,9 +132,9 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
         control: &mut Control,
     ) -> usize {
         self.arrive(control);
-        let whole = data.len() - data.len() % usize::from(size.max(1));
+        let len = self.board.whole_elements(port, size, data.len());
         let is_data = port == ATA;
-        let done = if is_data { self.board.write_data(port, &data[..whole]) } else { 0 };
+        let done = if is_data { self.board.write_data(port, &data[..len]) } else { 0 };
         self.leave(control);
         done
     }

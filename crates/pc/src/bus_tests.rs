@@ -109,6 +109,26 @@ fn port_92_reads_back_the_gate_and_resets() {
     assert_eq!(pc.ending(), Some(Ending::Reset));
 }
 
+#[test]
+fn the_cursor_is_on_the_screen_that_is_shown() {
+    let ram = ram();
+    let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
+    for (start, at, expected) in [
+        (80u16, 161u16, Some((1, 1))),
+        (80, 79, None),
+        // So far back the screen would not end in text memory: the first is shown.
+        (0x3FFF, 81, Some((1, 1))),
+    ] {
+        let [[start_high, start_low], [high, low]] = [start, at].map(u16::to_be_bytes);
+        let registers = [(0x0C, start_high), (0x0D, start_low), (0x0E, high), (0x0F, low)];
+        for (index, value) in registers {
+            output(&mut pc, 0x3D4, 1, index);
+            output(&mut pc, 0x3D5, 1, u64::from(value));
+        }
+        assert_eq!(pc.cursor(), expected, "{start}, {at}");
+    }
+}
+
 /// A disk that fails now and then.
 struct Unreliable(u32);
 
@@ -125,6 +145,30 @@ impl crate::Disk for Unreliable {
     fn write(&mut self, lba: u64, _: &[u8; 512]) -> Result<(), crate::DiskError> {
         assert!(lba < self.sectors());
         self.read(lba, &mut [0; 512])
+    }
+}
+
+#[test]
+fn rep_insw_and_outsw_move_whole_words_also_after_a_single_byte() {
+    for (command, is_in) in [(0x20, true), (0x30, false)] {
+        let (ram, mut disk) = (ram(), Unreliable(0));
+        let mut pc = Pc::new(&ram, Log(Vec::new())).expect("one page");
+        pc.attach_disk(&mut disk).expect("it has sectors");
+        for (register, value) in [(2, 1), (6, 0xE0), (7, command)] {
+            output(&mut pc, 0x1F0 + register, 1, value);
+        }
+        let control = &mut Control::default();
+        let mut string = |pc: &mut Pc<'_, Log>, len: usize| match is_in {
+            true => pc.port_in_string(0x1F0, 2, &mut [0; 512][..len], control),
+            false => pc.port_out_string(0x1F0, 2, &[0; 512][..len], control),
+        };
+        if is_in {
+            input(&mut pc, 0x1F0, 1);
+        } else {
+            output(&mut pc, 0x1F0, 1, 0);
+        }
+        assert_eq!([string(&mut pc, 512), string(&mut pc, 512)], [510, 0]);
+        assert_eq!(input(&mut pc, 0x1F7, 1) & 8, 8, "a byte is left");
     }
 }
 
@@ -150,8 +194,14 @@ fn no_sequence_of_accesses_panics_or_leaves_an_event_in_the_past() {
         match kind >> 8 & 15 {
             0 => pc.board.time.skip_to(pc.now().saturating_add(data >> 24 >> (data & 31))),
             1 => pc.board.time.skip_to(pc.next_event().unwrap_or(0)),
-            2 => drop(pc.port_in_string(port, size, &mut [0; 300], &mut Control::default())),
-            3 => drop(pc.port_out_string(port, size, &[0; 300], &mut Control::default())),
+            2 | 3 => {
+                let control = &mut Control::default();
+                let done = match kind >> 8 & 1 {
+                    0 => pc.port_in_string(port, size, &mut [0; 300], control),
+                    _ => pc.port_out_string(port, size, &[0; 300], control),
+                };
+                assert!(done.is_multiple_of(usize::from(size)), "{port:#x} {size} {done}");
+            }
             4 => drop(pc.interrupt_acknowledge(&mut Control::default())),
             5 => drop(pc.type_text("aA") + pc.send_serial(b"xyz")),
             6..=9 => drop(input(&mut pc, port, size)),

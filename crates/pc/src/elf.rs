@@ -123,7 +123,9 @@ impl<'i> Elf<'i> {
         if file > len {
             return Err(Error::ElfSegment { start, file, memory: len });
         }
-        let bytes = self.image.get(offset as usize..).and_then(|rest| rest.get(..file as usize));
+        // A segment without bytes in the file may have any offset; linkers put some past the end.
+        let from = if file == 0 { 0 } else { offset as usize };
+        let bytes = self.image.get(from..).and_then(|rest| rest.get(..file as usize));
         let bytes = bytes.ok_or(Error::MultibootCutOff { len: self.image.len() as u64 })?;
         Ok(Part { start, bytes, len })
     }

@@ -20,8 +20,9 @@ pub(crate) const ORDER_FILE: (&str, &[u8]) = ("bootorder", b"/rom@genroms/kernel
 /// Where the setup code lies, with its stack and the command line in the same segment.
 const SETUP: u16 = 0x1000;
 const STACK: u16 = 0xE000;
-/// The heap goes on from the setup code to the stack.
-const MOST_SETUP: usize = STACK as usize / 2;
+/// The first sector and 64 of setup code; the heap goes on from there to the stack.
+const MOST_SETUP: usize = 65 * SECTOR;
+const _: () = assert!(MOST_SETUP < STACK as usize);
 const COMMAND_LINE: u16 = 0xE000;
 const MOST_COMMAND_LINE: usize = 2047;
 /// Where the kernel lies.

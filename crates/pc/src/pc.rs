@@ -220,7 +220,8 @@ impl<'m, C: Console> Pc<'m, C> {
 
     /// The row and column of the cursor, if it is on the screen and visible.
     pub fn cursor(&self) -> Option<(usize, usize)> {
-        let at = self.board.vga.cursor()?.checked_sub(self.board.vga.start())?;
+        let first = Screen::first(self.board.vga.start());
+        let at = self.board.vga.cursor()?.checked_sub(first)?;
         let (row, column) = (at / Screen::COLUMNS, at % Screen::COLUMNS);
         (row < Screen::ROWS).then_some((row, column))
     }

@@ -99,3 +99,16 @@ fn memory_keeps_what_is_written_and_status_d_is_valid() {
     put(&mut rtc, 0x0D, 0x00, 0);
     assert_eq!((get(&mut rtc, 0x0F, 0), get(&mut rtc, 0x0D, 0)), (0x0A, 0x80));
 }
+
+#[test]
+fn no_date_is_too_far_away_to_be_changed() {
+    for epoch in [i64::MIN, i64::MAX] {
+        let mut rtc = Rtc::new(START);
+        rtc.set_epoch(epoch);
+        for index in [7, 8, 4, 9, 0x32] {
+            put(&mut rtc, index, 0xFF, u64::MAX);
+        }
+        put(&mut rtc, 0x0B, 0x02, u64::MAX);
+        assert_eq!(get(&mut rtc, 0x0B, u64::MAX), 0x02);
+    }
+}

@@ -40,11 +40,16 @@ impl<'m> Screen<'m> {
     /// Bytes of memory: a character and an attribute each.
     pub const BYTES: usize = 2 * Self::COLUMNS * Self::ROWS;
 
-    /// The screen in `ram` that begins with the character `start` of text memory, or with the
-    /// first if it would not end there; `None` where RAM ends before it.
+    /// The character of text memory that a screen begins with which was told to begin at `start`:
+    /// the first, if it would not end in text memory.
+    pub(crate) const fn first(start: usize) -> usize {
+        if 2 * start + Self::BYTES <= TEXT_BYTES { start } else { 0 }
+    }
+
+    /// The screen in `ram` that was told to begin at character `start`; `None` where RAM ends
+    /// before it.
     pub(crate) fn in_ram(ram: &'m [AtomicU8], start: usize) -> Option<Self> {
-        let offset = Some(2 * start).filter(|offset| offset + Self::BYTES <= TEXT_BYTES);
-        let base = TEXT_BASE as usize + offset.unwrap_or(0);
+        let base = TEXT_BASE as usize + 2 * Self::first(start);
         Some(Screen { cells: ram.get(base..base + Self::BYTES)? })
     }
 

@@ -15,6 +15,8 @@ mod hostile_state;
 mod memtest;
 #[path = "pc/multiboot.rs"]
 mod multiboot;
+#[path = "pc/random_ports.rs"]
+mod random_ports;
 #[path = "pc/state.rs"]
 mod state;
 #[path = "pc/terminal.rs"]

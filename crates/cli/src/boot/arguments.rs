@@ -1,5 +1,6 @@
 //! The arguments of `boot` that are more than a word or a number.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -73,6 +74,13 @@ fn word(text: &str) -> Result<u16, String> {
         .ok()
         .filter(|_| is_hex)
         .ok_or_else(|| format!("`{text}` is not a number from 0 to FFFF in hexadecimal"))
+}
+
+/// Refuses a file's name without an option, and says what to do with it.
+pub(super) fn stray(_: &str) -> Result<Infallible, String> {
+    Err("what it is has to be said: --bios, --floppy, --disk, --kernel or --load before it, or \
+         --image FILE@SEG:OFF"
+        .to_owned())
 }
 
 /// Parses the number of a port.

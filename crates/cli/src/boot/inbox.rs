@@ -51,9 +51,13 @@ impl<'a> Inbox<'a> {
         Waiting { keys: keys.collect(), serial: serial.collect() }
     }
 
-    /// Can there be more input?
+    /// Can more input come, as long as the guest takes none?
     pub(super) fn is_open(&self) -> bool {
-        self.source.is_some()
+        self.source.is_some() && self.room() > 0
+    }
+
+    fn room(&self) -> usize {
+        MOST_WAITING.saturating_sub(self.keys.len() + self.serial.len())
     }
 
     /// Has text typed on the keyboard.
@@ -85,7 +89,7 @@ impl<'a> Inbox<'a> {
         if let Some(recorder) = &mut self.recorder {
             recorder.readings();
         }
-        let room = MOST_WAITING.saturating_sub(self.keys.len() + self.serial.len());
+        let room = self.room();
         let Some(source) = &mut self.source else { return Ok(()) };
         for input in source.take(now, room)? {
             if let Some(recorder) = &mut self.recorder {
@@ -102,7 +106,8 @@ impl<'a> Inbox<'a> {
 
     /// Sleeps until input has come, or `most` is over.
     pub(super) fn wait(&mut self, most: Duration) {
-        match &mut self.source {
+        let room = self.room();
+        match self.source.as_mut().filter(|_| room > 0) {
             Some(source) => source.wait(most),
             None => std::thread::sleep(most),
         }
@@ -182,6 +187,31 @@ mod tests {
         }
 
         fn wait(&mut self, _most: Duration) {}
+    }
+
+    /// Always has more.
+    struct Endless;
+
+    impl Source for Endless {
+        fn take(&mut self, _now: When, room: usize) -> Result<Vec<Input>, String> {
+            Ok(vec![Input::Serial(vec![b'x'; room.min(1000)])])
+        }
+
+        fn wait(&mut self, _most: Duration) {
+            panic!("what comes next has no room");
+        }
+    }
+
+    #[test]
+    fn what_a_guest_does_not_take_closes_the_inbox_and_is_not_waited_for() {
+        let ram: Vec<AtomicU8> = (0..4096).map(|_| AtomicU8::new(0)).collect();
+        let mut pc = Pc::new(&ram, ()).expect("one page");
+        let mut inbox = Inbox::new(Some(Box::new(Endless)), None);
+        for _ in 0..8 {
+            inbox.feed(NOW, &mut pc).expect("a source without errors");
+        }
+        assert_eq!((inbox.is_open(), inbox.serial.len()), (false, MOST_WAITING));
+        inbox.wait(Duration::ZERO);
     }
 
     #[test]

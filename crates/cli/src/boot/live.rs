@@ -13,6 +13,8 @@ pub(super) struct Live {
     style: Style,
     /// The terminal's columns and rows, and what it shows of the display.
     size: (usize, usize),
+    /// The first row of the display that is shown.
+    top: usize,
     drawn: Vec<Vec<Tile>>,
     cursor: Option<(usize, usize)>,
     status: String,
@@ -24,6 +26,7 @@ impl Live {
         Live {
             style,
             size: (0, 0),
+            top: 0,
             drawn: Vec::new(),
             cursor: None,
             status: String::new(),
@@ -41,7 +44,8 @@ impl Live {
     }
 
     /// The escape sequences that bring a terminal of `size` columns and rows from what was drawn
-    /// last to `display`, with `status` on a line below if there is room for one.
+    /// last to `display`, with `status` on a line below if there is room for one. If there is not
+    /// even room for all rows, those up to the cursor are shown.
     pub(super) fn draw(&mut self, size: (usize, usize), display: &Display, status: &str) -> String {
         let mut out = String::new();
         if size != self.size {
@@ -51,7 +55,11 @@ impl Live {
             self.drawn = vec![Vec::new(); rows];
             self.status.clear();
             self.cursor = None;
+            self.top = 0;
             out.push_str("\x1b[0m\x1b[2J\x1b[?25l");
+        }
+        if let Some((row, _)) = display.cursor {
+            self.top = (row + 1).saturating_sub(self.drawn.len());
         }
         let before = out.len();
         for row in 0..self.drawn.len() {
@@ -64,7 +72,7 @@ impl Live {
 
     fn draw_row(&mut self, row: usize, display: &Display, out: &mut String) {
         let columns = self.size.0.min(Display::COLUMNS);
-        let tiles = &display.row(row)[..columns];
+        let tiles = &display.row(self.top + row)[..columns];
         let drawn = std::mem::replace(&mut self.drawn[row], tiles.to_vec());
         let changed = (0..columns).filter(|at| drawn.get(*at) != tiles.get(*at));
         let mut at = None;
@@ -102,7 +110,8 @@ impl Live {
     fn draw_cursor(&mut self, display: &Display, has_moved: bool, out: &mut String) {
         let is_inside =
             |(row, column): &(usize, usize)| *row < self.size.1 && *column < self.size.0;
-        let cursor = display.cursor.filter(is_inside);
+        let cursor = display.cursor.map(|(row, column)| (row.saturating_sub(self.top), column));
+        let cursor = cursor.filter(is_inside);
         if cursor == self.cursor && !has_moved {
             return;
         }
@@ -173,14 +182,30 @@ mod tests {
         live.draw((80, 26), &words("abc", Some((24, 0))), "status");
         let small = live.draw((5, 3), &words("abc", Some((24, 0))), "status");
         let terminal = shown(5, 3, &small);
-        assert_eq!(terminal.screen().contents(), ".....\n.....\n.....");
-        assert!(terminal.screen().hide_cursor());
+        assert_eq!(terminal.screen().contents(), ".....\n.....\nabc..");
+        assert_eq!(terminal.screen().cursor_position(), (2, 0));
+        assert!(!terminal.screen().hide_cursor());
         let large = live.draw((100, 30), &words("abc", Some((24, 0))), "status");
         let terminal = shown(100, 30, &large);
         let rows: Vec<String> = terminal.screen().rows(0, 100).collect();
         assert_eq!((rows[23].len(), &rows[24][..4], rows[25].as_str()), (80, "abc.", "status"));
         assert!(!terminal.screen().hide_cursor());
         assert_eq!(live.draw((0, 0), &words("abc", None), "status"), "\x1b[0m\x1b[2J\x1b[?25l");
+    }
+
+    #[test]
+    fn a_terminal_without_room_for_all_rows_shows_those_up_to_the_cursor() {
+        let mut live = Live::new(Style::Plain);
+        let mut drawn = live.draw((80, 24), &words("abc", Some((23, 0))), "status");
+        let last = |drawn: &str| shown(80, 24, drawn).screen().rows(0, 3).last();
+        assert_eq!(last(&drawn).as_deref(), Some("..."));
+        drawn += &live.draw((80, 24), &words("abc", Some((24, 2))), "status");
+        assert_eq!(last(&drawn).as_deref(), Some("abc"));
+        assert_eq!(shown(80, 24, &drawn).screen().cursor_position(), (23, 2));
+        drawn += &live.draw((80, 24), &words("abd", None), "status");
+        assert_eq!(last(&drawn).as_deref(), Some("abd"));
+        drawn += &live.draw((80, 24), &words("abd", Some((0, 0))), "status");
+        assert_eq!(last(&drawn).as_deref(), Some("..."));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::console::Output;
 use super::disk::{DiskErrors, DiskInUse, ImageDisk, Writes};
 use super::files;
 use super::kernel;
-use super::options::{Args, ClockKind, Device};
+use super::options::{Args, ClockKind};
 use super::outside::Outside;
 use super::snapshot::{Loaded, Run};
 
@@ -49,6 +49,8 @@ pub(super) struct Parts {
 
 /// What is booted.
 enum Software {
+    /// The guest that runs when none is named.
+    Demo,
     /// A flat image.
     Image { bytes: Vec<u8>, segment: u16, offset: u16, name: String },
     /// The first sector of a floppy.
@@ -111,6 +113,9 @@ impl Parts {
         let software = Software::read(args)?;
         let writes = if args.writable { Writes::Through } else { Writes::Kept };
         let disk = args.disk.as_deref().map(|path| ImageDisk::open(path, writes)).transpose()?;
+        if software.is_demo() {
+            check_demo(args)?;
+        }
         Ok(Parts {
             ram: allocate(args.memory * MIB)?,
             software,
@@ -174,8 +179,13 @@ impl Parts {
         if let Some(disk) = disk {
             pc.attach_disk(disk).map_err(|error| format!("--disk: {error}"))?;
         }
-        if !args.boot_order.is_empty() {
-            pc.set_cmos(CMOS_BOOT_ORDER, boot_order(&args.boot_order)?);
+        match args.boot_order.as_slice() {
+            [] => {}
+            [first] => pc.set_cmos(CMOS_BOOT_ORDER, *first as u8),
+            [first, second] if first != second => {
+                pc.set_cmos(CMOS_BOOT_ORDER, (*second as u8) << 4 | *first as u8);
+            }
+            _ => return Err("--boot-order names a device twice; once is enough".to_owned()),
         }
         let cpu = software.load(&mut pc, profile)?;
         let mut machine = Machine {
@@ -230,9 +240,7 @@ impl Software {
             return Ok(Software::BootSector { bytes: read_floppy(path)?, path: path.clone() });
         }
         let Some(ImageAt { path, segment, offset }) = &args.image else {
-            let (segment, offset) = DEMO_AT;
-            let name = "the demo guest".to_owned();
-            return Ok(Software::Image { bytes: DEMO.to_vec(), segment, offset, name });
+            return Ok(Software::Demo);
         };
         let bytes = files::read(path, ram, &in_ram)?;
         let name = path.display().to_string();
@@ -242,6 +250,10 @@ impl Software {
     fn of_firmware(firmware: Firmware) -> Software {
         let rom = firmware.bios.iter().copied().map(AtomicU8::new).collect();
         Software::Bios { rom, firmware: Box::new(firmware) }
+    }
+
+    fn is_demo(&self) -> bool {
+        matches!(self, Software::Demo)
     }
 
     fn firmware(&self) -> Option<&Firmware> {
@@ -254,6 +266,11 @@ impl Software {
     /// Returns the processor about to start it.
     fn load<'m>(&'m self, pc: &mut Pc<'m, Output>, profile: &Profile) -> Result<Cpu, String> {
         let mut cpu = match self {
+            Software::Demo => {
+                let (segment, offset) = DEMO_AT;
+                pc.boot_image(DEMO, segment, offset)
+                    .map_err(|error| format!("the demo guest: {error}"))?
+            }
             Software::Image { bytes, segment, offset, name } => pc
                 .boot_image(bytes, *segment, *offset)
                 .map_err(|error| format!("{name}: {error} (at {segment:04X}:{offset:04X})"))?,
@@ -299,13 +316,23 @@ impl Firmware {
     }
 }
 
-/// As CMOS memory holds it.
-fn boot_order(devices: &[Device]) -> Result<u8, String> {
-    match *devices {
-        [first] => Ok(first as u8),
-        [first, second] if first != second => Ok((second as u8) << 4 | first as u8),
-        _ => Err("--boot-order: a device is named twice; name each once".to_owned()),
+/// Refuses what the demo guest has no use for: another guest was meant.
+fn check_demo(args: &Args) -> Result<(), String> {
+    if let Some(path) = &args.disk {
+        let path = path.display();
+        return Err(format!(
+            "--disk: without a BIOS nothing boots from {path}, and the demo guest does not look at \
+             it: add --bios FILE"
+        ));
     }
+    if !args.cpu.has_32_bits() {
+        return Err(format!(
+            "the demo guest needs 32 bits, and --cpu {} has 16: name a guest, such as \
+             --image FILE@SEG:OFF",
+            args.cpu.name
+        ));
+    }
+    Ok(())
 }
 
 fn named(path: &Path, error: &realmode_pc::Error) -> String {

@@ -1,5 +1,6 @@
 //! The options of `realmode boot`, and its help.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -38,6 +39,8 @@ On a terminal, the guest's screen is shown live, or COM1 as long as there is not
 screen, and keys go to the guest. Ctrl-C ends the run. Ctrl-] before a key has the guest get it
 whatever it is, as Ctrl-] Ctrl-C; Ctrl-] s shows the other one of screen and COM1. What COM1 and
 the debug ports printed follows at the end. --screen none, --json and --serial stdio are not live.
+From 26 rows on, the terminal has a line below that says so; with fewer than 25, it shows those of
+the guest's up to the cursor.
 
 Otherwise COM1 and the debug ports (E9h, 402h) go to stdout as they come; the debug ports with
 --bios or --serial stdio to stderr. At the end the screen follows, if there is anything on it; all
@@ -69,6 +72,10 @@ Exit codes:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// A file without an option: never there, so that the error says what to do with it
+    #[arg(hide = true, value_name = "FILE", value_parser = arguments::stray)]
+    stray: Option<Infallible>,
+
     /// A flat image, and where to load and start it, in hexadecimal
     #[arg(long, value_name = "FILE@SEG:OFF", value_parser = arguments::image)]
     #[arg(conflicts_with_all = ["floppy", "bios", "kernel"])]
@@ -178,7 +185,8 @@ pub(crate) struct Args {
 
     /// End with success once TEXT appears on COM1, a debug port or the screen
     ///
-    /// With --type it counts from when the last text was typed.
+    /// With --type it counts from when the last text was typed. The run ends there and then: of
+    /// what is printed twice, as by SeaBIOS, the second may lack its end.
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub(super) until: Option<String>,
 

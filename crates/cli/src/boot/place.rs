@@ -93,7 +93,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// where they lie.
 fn bytes_at(machine: &Machine<'_>, linear: u64) -> Vec<u8> {
     let Machine { cpu, pc, .. } = machine;
-    if cpu.cr0 & CR0_PG != 0 {
+    if is_paged(cpu) {
         return Vec::new();
     }
     (0..MOST_BYTES)
@@ -101,6 +101,11 @@ fn bytes_at(machine: &Machine<'_>, linear: u64) -> Vec<u8> {
         .take_while(|at| pc.is_memory(*at))
         .map(|at| pc.byte(at))
         .collect()
+}
+
+/// Has the guest turned paging on?
+pub(super) fn is_paged(cpu: &Cpu) -> bool {
+    cpu.cr0 & CR0_PG != 0
 }
 
 /// Where a linear address lies with the A20 gate as it is, without paging.
@@ -119,10 +124,12 @@ fn mode(cpu: &Cpu) -> &'static str {
     if cpu.is_virtual_8086() {
         return "virtual-8086 mode";
     }
-    match (cpu.is_64_bit_code(), is_big_code) {
-        (true, _) => "64-bit mode",
-        (false, true) => "32-bit protected mode",
-        (false, false) => "16-bit protected mode",
+    match (cpu.is_64_bit_code(), is_big_code, is_paged(cpu)) {
+        (true, _, _) => "64-bit mode",
+        (false, true, false) => "32-bit protected mode",
+        (false, false, false) => "16-bit protected mode",
+        (false, true, true) => "32-bit protected mode with paging",
+        (false, false, true) => "16-bit protected mode with paging",
     }
 }
 
@@ -158,5 +165,7 @@ mod tests {
         assert_eq!(mode(&cpu), "big real mode");
         cpu.cr0 |= CR0_PE;
         assert_eq!(mode(&cpu), "16-bit protected mode");
+        cpu.cr0 |= CR0_PG;
+        assert_eq!(mode(&cpu), "16-bit protected mode with paging");
     }
 }

@@ -128,6 +128,7 @@ impl Session<'_, '_> {
                 self.show()?;
                 return self.save();
             };
+            self.trace.as_mut().map_or(Ok(()), Trace::check)?;
             if self.show()? == Taken::Closed {
                 return Ok(Outcome::OutputClosed);
             }

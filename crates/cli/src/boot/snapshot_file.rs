@@ -84,10 +84,15 @@ impl Target {
 
     fn temporary(&self) -> Result<NamedTempFile, String> {
         let file = Builder::new().prefix(".realmode-").suffix(".tmp").tempfile_in(&self.folder);
-        file.map_err(|error| self.failed(&error))
+        // The name of the temporary file comes last, and says nothing to the user.
+        file.map_err(|error| {
+            let text = error.to_string();
+            let what = text.split(" at path ").next().unwrap_or(&text);
+            self.failed(&what)
+        })
     }
 
-    fn failed(&self, error: &dyn std::error::Error) -> String {
+    fn failed(&self, error: &dyn std::fmt::Display) -> String {
         format!("cannot write {}: {error}", self.path.display())
     }
 }

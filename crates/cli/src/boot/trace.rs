@@ -41,6 +41,11 @@ impl<'a> Trace<'a> {
         Ok(Trace { out, output, profile, lines: 0, under_way: None, result: Ok(()) })
     }
 
+    /// Tells if anything went wrong so far.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        if self.result.is_err() { self.flush() } else { Ok(()) }
+    }
+
     /// Writes out what is buffered, and tells if anything went wrong so far.
     pub(super) fn flush(&mut self) -> Result<(), String> {
         std::mem::replace(&mut self.result, Ok(()))

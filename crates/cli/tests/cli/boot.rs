@@ -84,6 +84,14 @@ fn a_processor_is_what_it_was_said_to_be() {
 }
 
 #[test]
+fn a_guest_that_turns_paging_on_is_told_of() {
+    // mov eax, cr0; or eax, 80000001h; mov cr0, eax
+    let code = [0x0F, 0x20, 0xC0, 0x66, 0x0D, 1, 0, 0, 0x80, 0x0F, 0x22, 0xC0, 0xF4];
+    let words = ["protected mode with paging", "paging is not implemented", "--cpu intel,-pae"];
+    boot("paging.bin", &code, &[]).expect(8, &words);
+}
+
+#[test]
 fn keys_are_typed_when_their_trigger_appears() {
     let guest = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/guests/interrupts.bin");
     let image = format!("{guest}@0000:7C00");

@@ -4,7 +4,7 @@ use std::fs;
 #[cfg(target_os = "linux")]
 use std::process::Command;
 
-use crate::{file, path, realmode};
+use crate::{file, path, read, realmode};
 
 #[test]
 fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
@@ -45,7 +45,8 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
         (&["--type", r"a\x@b"], &[r"`\x` is none of"]),
         (&["--type", "é@b"], &["`é` has no key"]),
         (&["--serial", ""], &["stdio or a file"]),
-        (&["surplus"], &["surplus"]),
+        (&["--cpu", "286"], &["demo guest needs 32 bits", "--cpu 286", "--image"]),
+        (&["surplus"], &["surplus", "--floppy", "--image FILE@SEG:OFF"]),
     ] {
         let all: Vec<&str> = [&["boot"], arguments].concat();
         let said = realmode(&all).expect(2, words);
@@ -57,7 +58,8 @@ fn a_wrong_command_line_is_an_error_that_says_what_to_change() {
 fn a_device_is_booted_once() {
     let bios = file("misuse-order.bin", &[0xF4; 65536]);
     for order in ["floppy,floppy", "disk,floppy,disk"] {
-        realmode(&["boot", "--bios", &bios, "--boot-order", order]).expect(2, &["named twice"]);
+        realmode(&["boot", "--bios", &bios, "--boot-order", order])
+            .expect(2, &["names a device twice"]);
     }
 }
 
@@ -137,6 +139,9 @@ fn what_a_bios_would_not_take_is_refused() {
     refused("--vga", &zeros, &["no option ROM", "55 AA"]);
     let large = file("larger.img", &vec![0; 2_949_121]);
     refused("--floppy", &large, &["2.88 MB"]);
+    for order in ["disk,disk", "disk,floppy,disk"] {
+        realmode(&["boot", "--bios", &bios, "--boot-order", order]).expect(2, &["twice"]);
+    }
     let line = "x".repeat(2048);
     cut.resize(8192, 0x90);
     let kernel = file("whole.kernel", &cut);
@@ -158,16 +163,24 @@ fn a_disk_of_no_or_of_part_of_a_sector_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_disk_that_nothing_boots_from_is_refused() {
+    let disk = file("forgotten-bios.disk", &[0x5A; 512]);
+    let said = realmode(&["boot", "--disk", &disk]).expect(2, &[&disk, "add --bios"]);
+    assert_eq!(said.stdout, "", "the demo guest has not run");
+}
+
+#[test]
 fn a_disk_that_may_be_written_is_no_other_input_and_no_output() {
     let bytes = [0x5A; 1024];
     let disk = file("both.disk", &bytes);
+    let image = format!("{}@0000:7C00", file("both-image.bin", &[0xF4]));
     let arguments = ["boot", "--disk", &disk];
     for more in [
         &["--writable", "--floppy", &disk][..],
-        &["--serial", &disk],
-        &["--debug", &disk],
-        &["--trace", &disk],
-        &["--screen", &format!("png:{disk}")],
+        &["--image", &image, "--serial", &disk],
+        &["--image", &image, "--debug", &disk],
+        &["--image", &image, "--trace", &disk],
+        &["--image", &image, "--screen", &format!("png:{disk}")],
     ] {
         // Bootable, so that nothing else is wrong with it.
         let mut bootable = bytes;
@@ -230,4 +243,17 @@ fn a_result_that_cannot_be_printed_is_an_error() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
         assert!(said.contains("cannot write to stdout"), "{arguments:?}: {said}");
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_trace_that_cannot_be_written_ends_the_run_and_not_the_guest() {
+    // mov cx, 0; loop $; mov dx, 3F8h; out dx, al; hlt
+    let code = [0xB9, 0x00, 0x00, 0xE2, 0xFE, 0xBA, 0xF8, 0x03, 0xEE, 0xF4];
+    let image = format!("{}@0000:7C00", file("long.bin", &code));
+    let printed = path("long.txt");
+    let serial = printed.to_str().expect("the target directory's name is UTF-8");
+    realmode(&["boot", "--image", &image, "--trace", "/dev/full", "--serial", serial])
+        .expect(2, &["cannot write /dev/full"]);
+    assert_eq!(read(serial), b"", "the guest came to its OUT");
 }

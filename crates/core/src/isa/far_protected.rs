@@ -167,6 +167,9 @@ fn call_inner<'m>(
     is_wide: bool,
     parameters: u8,
 ) -> Step {
+    // The frame may lie over the parameters, and its pages may have to be prepared once more after
+    // them: it must not be begun twice.
+    m.require_careful()?;
     let size = word_size(is_wide);
     let stack = m.inner_stack(target.cpl(), 0)?;
     let count = usize::from(parameters & 31);

@@ -176,11 +176,9 @@ fn visible(m: &mut Machine<'_, '_>, selector: u16) -> Result<Option<u64>, Leave>
     if selector & !3 == 0 {
         return Ok(None);
     }
-    let raw = match m.read_descriptor(selector) {
-        Ok((_, raw)) => raw,
-        Err(Leave::Fault(Fault { vector: GP, .. })) => return Ok(None),
-        Err(leave) => return Err(leave),
-    };
+    // A #GP from the device that a table lies in is no answer.
+    let Some(linear) = m.descriptor_address(selector) else { return Ok(None) };
+    let raw = m.descriptor_at(linear)?;
     let attributes = Attributes::of_descriptor(raw);
     let level = m.cpu.cpl().max((selector & 3) as u8);
     Ok((attributes.is_conforming() || level <= attributes.dpl()).then_some(raw))

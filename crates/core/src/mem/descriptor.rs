@@ -117,23 +117,30 @@ impl<'m> Machine<'_, 'm> {
         selector: u16,
         fault: Fault,
     ) -> Result<(u64, u64), Leave> {
-        let fault = Leave::Fault(fault);
+        let linear = self.descriptor_address(selector).ok_or(Leave::Fault(fault))?;
+        Ok((linear, self.descriptor_at(linear)?))
+    }
+
+    /// Where the descriptor of a selector lies; `None` beyond its table.
+    pub(crate) fn descriptor_address(&self, selector: u16) -> Option<u64> {
+        let ldtr = &self.cpu.ldtr;
         let (base, limit) = if selector & 4 == 0 {
             (self.cpu.gdtr.base, u32::from(self.cpu.gdtr.limit))
-        } else if self.cpu.ldtr.attributes.is_usable() && self.cpu.ldtr.selector & !3 != 0 {
-            (self.cpu.ldtr.base, self.cpu.ldtr.limit)
+        } else if ldtr.attributes.is_usable() && ldtr.selector & !3 != 0 {
+            (ldtr.base, ldtr.limit)
         } else {
-            return Err(fault);
+            return None;
         };
         let offset = u32::from(selector & !7);
         // Compared in 32 bits, so that a limit of FFFF does not wrap.
-        if offset + 7 > limit {
-            return Err(fault);
-        }
-        let linear = base.wrapping_add(u64::from(offset));
+        (offset + 7 <= limit).then(|| base.wrapping_add(u64::from(offset)))
+    }
+
+    /// The descriptor that lies at a linear address.
+    pub(crate) fn descriptor_at(&mut self, linear: u64) -> Result<u64, Leave> {
         let mut raw = [0; 8];
         self.read_linear(linear, &mut raw)?;
-        Ok((linear, self.known_part(u64::from_le_bytes(raw))))
+        Ok(self.known_part(u64::from_le_bytes(raw)))
     }
 
     /// What this processor sees of a descriptor or gate: a 286 knows 48 bits of it, and of the

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::guest::{CODE, DEVICE, Guest, TestBus};
+use crate::protected::{CALL_GATE, DATA32, GDT, TSS, guest, user};
 use realmode::arch::control::{CR0_PE, EFER_LMA, EFER_LME};
 use realmode::*;
 
@@ -115,6 +116,49 @@ fn a_stop_asked_for_while_a_page_is_prepared_ends_a_repetition_there() {
         assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 7), Ok(Stop::Requested));
         assert_eq!((guest.cpu.rip, guest.reg(Reg::Rdi)), (CODE, 0x8001));
     }
+}
+
+/// Asks for a stop when page 8000h is prepared for the second store.
+struct SecondLook<'g>(&'g mut TestBus<'static>, u32);
+
+impl<'a, 'g: 'a> Bus<'a> for SecondLook<'g> {
+    fn prepare(&mut self, page: Phys, access: Access, control: &mut Control) -> Prepared<'a> {
+        if page.0 == 0x8000 && access == Access::Write {
+            self.1 += 1;
+            if self.1 == 2 {
+                control.stop();
+            }
+        }
+        self.0.prepare(page, access, control)
+    }
+}
+
+#[test]
+fn a_call_gate_whose_frame_lies_over_its_parameters_reads_them_once() {
+    let mut guest = user(&[0x9A, 0, 0, 0, 0, CALL_GATE as u8, 0]);
+    guest.poke(GDT + 9 * 8 + 4, &[2]);
+    guest.poke(TSS + 4, &0x9008u32.to_le_bytes());
+    // With the A20 gate closed, a MiB higher is the same memory, and the same entry of the TLB.
+    guest.cpu.a20 = false;
+    guest.cpu.gpr[Reg::Rsp] = 0x10_8FFC;
+    guest.poke(0x8FFC, &[0x11, 0, 0, 0, 0x22, 0, 0, 0]);
+    let mut bus = SecondLook(&mut guest.bus, 0);
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    assert_eq!(emulator.run(&mut guest.cpu, &mut bus, 1), Ok(Stop::Requested));
+    assert_eq!(guest.reg(Reg::Rsp), 0x8FF0);
+    assert_eq!(guest.peek(0x8FF8, 12), [0x11, 0, 0, 0, 0x22, 0, 0, 0, 0xFC, 0x8F, 0x10, 0]);
+}
+
+#[test]
+fn lar_passes_on_a_general_protection_fault_of_the_device_its_table_lies_in() {
+    // lar eax, ecx
+    let mut guest = guest(&[0x0F, 0x02, 0xC1]).with(Reg::Rcx, u64::from(DATA32));
+    guest.cpu.gdtr.base = DEVICE;
+    let mut bus = Odd::new(&mut guest.bus, |_, _| Reply::Fault(Fault::GP));
+    let mut emulator = Emulator::new(&guest.profile, &mut []);
+    emulator.policy_mut().exceptions = u32::MAX;
+    let stop = emulator.run(&mut guest.cpu, &mut bus, 1);
+    assert_eq!(stop, Ok(Stop::Exception(Fault::GP)));
 }
 
 #[test]

@@ -76,11 +76,14 @@ fn a_bzimage_cut_off_at_any_length_is_refused_and_memory_stays_as_it_was() {
         assert_eq!(refused(&kernel[..len]), Some(expected), "{len}");
     }
     assert_eq!(refused(&kernel), None);
-    let mut setup = vec![0x90; 57 * SECTOR];
+    let mut setup = vec![0x90; 66 * SECTOR];
     setup[..kernel.len()].copy_from_slice(&kernel);
     for (sectors, expected) in [
         (55, None),
-        (56, Some(Error::KernelSetupTooLarge { len: 57 * SECTOR as u64, most: 0x7000 })),
+        (
+            65,
+            Some(Error::KernelSetupTooLarge { len: 66 * SECTOR as u64, most: 65 * SECTOR as u64 }),
+        ),
     ] {
         setup[0x1F1] = sectors;
         setup.push(0x90);
