@@ -33,29 +33,5 @@ start:
         out dx, al
         hlt
 
-; Command AL for sector AH. Leaves DX = 1F0h.
-command:
-        push ax
-        mov dx, 1F2h
-        mov al, 1
-        out dx, al
-        inc dx
-        mov al, ah
-        out dx, al
-        inc dx
-        xor al, al
-        out dx, al
-        inc dx
-        out dx, al
-        inc dx
-        mov al, 0E0h
-        out dx, al
-        inc dx
-        pop ax
-        out dx, al
-.wait:  in al, dx
-        and al, 88h                     ; busy, data
-        cmp al, 08h
-        jne .wait
-        mov dl, 0F0h
-        ret
+%define SECTORS 1
+%include "ata_command.inc"

@@ -89,32 +89,8 @@ done:   mov al, 20h
         pop ax
         iret
 
-; Command AL for BL sectors from AH on. Leaves DX = 1F0h.
-command:
-        push ax
-        mov dx, 1F2h
-        mov al, bl
-        out dx, al
-        inc dx
-        mov al, ah
-        out dx, al
-        inc dx
-        xor al, al
-        out dx, al
-        inc dx
-        out dx, al
-        inc dx
-        mov al, 0E0h
-        out dx, al
-        inc dx
-        pop ax
-        out dx, al
-.wait:  in al, dx
-        and al, 88h                     ; busy, data
-        cmp al, 08h
-        jne .wait
-        mov dl, 0F0h
-        ret
+%define SECTORS bl
+%include "ata_command.inc"
 
 ports:  db 20h, 11h, 21h, 08h, 21h, 04h, 21h, 01h       ; vectors 8 to 15
         db 0A0h, 11h, 0A1h, 70h, 0A1h, 02h, 0A1h, 01h

@@ -85,7 +85,9 @@ fn the_committed_guests_are_what_their_sources_assemble_to() {
     let (sources, binaries): (Vec<_>, Vec<_>) = fs::read_dir(GUESTS)
         .expect("the guests are there")
         .map(|entry| entry.expect("it can be listed").path())
-        .partition(|path| path.extension().is_some_and(|kind| kind == "asm" || kind == "sh"));
+        .partition(|path| {
+            path.extension().is_some_and(|kind| kind == "asm" || kind == "inc" || kind == "sh")
+        });
     let copy = |path: &Path| built.join(path.file_name().expect("a file has a name"));
     for source in &sources {
         fs::copy(source, copy(source)).expect("the target directory can be written");
