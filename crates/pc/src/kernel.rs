@@ -7,7 +7,9 @@
 use realmode::arch::rflags::IF;
 use realmode::{Activity, Cpu, Phys, Reg, SegReg, Segment};
 
+use crate::command_line;
 use crate::error::Error;
+use crate::little_endian::u16_at;
 use crate::memory::Memory;
 
 /// What the option ROM writes to.
@@ -24,7 +26,6 @@ const STACK: u16 = 0xE000;
 const MOST_SETUP: usize = 65 * SECTOR;
 const _: () = assert!(MOST_SETUP < STACK as usize);
 const COMMAND_LINE: u16 = 0xE000;
-const MOST_COMMAND_LINE: usize = 2047;
 /// Where the kernel lies.
 const HIGH: u64 = 0x10_0000;
 
@@ -68,7 +69,7 @@ impl<'m> Kernel<'m> {
     pub(crate) fn new(image: &'m [u8], command_line: &'m str, ram: u64) -> Result<Self, Error> {
         let header = image.get(..HEADER_END).filter(|_| is_bzimage(image));
         let header = header.ok_or(Error::KernelNoHeader)?;
-        let version = u16::from_le_bytes([header[VERSION], header[VERSION + 1]]);
+        let version = u16_at(header, VERSION).ok_or(Error::KernelNoHeader)?;
         if version < LEAST_VERSION || header[LOAD_FLAGS] & LOADED_HIGH == 0 {
             return Err(Error::KernelTooOld { version });
         }
@@ -88,10 +89,7 @@ impl<'m> Kernel<'m> {
             let len = setup.len() as u64;
             return Err(Error::KernelSetupTooLarge { len, most: MOST_SETUP as u64 });
         }
-        if command_line.len() > MOST_COMMAND_LINE {
-            let len = command_line.len() as u64;
-            return Err(Error::CommandLineTooLong { len, most: MOST_COMMAND_LINE as u64 });
-        }
+        command_line::check(command_line)?;
         Ok(Kernel { setup, high, command_line })
     }
 

@@ -43,6 +43,7 @@ mod bus;
 mod calendar;
 mod chipset_port;
 mod clock;
+mod command_line;
 mod console;
 mod disk;
 mod elf;

@@ -3,13 +3,13 @@
 
 use realmode::PAGE_SIZE;
 
+use crate::command_line::{self, MOST_COMMAND_LINE};
 use crate::error::Error;
 use crate::memory::{HOLE, UPPER_END};
 use crate::screen::{Screen, TEXT_BASE};
 
 /// Where it lies.
 pub(crate) const INFO: u64 = HOLE - PAGE_SIZE as u64;
-pub(crate) const MOST_COMMAND_LINE: usize = 2047;
 
 /// Offsets in the structure.
 const FLAGS: usize = 0;
@@ -46,10 +46,7 @@ const RESERVED: u32 = 2;
 
 /// Builds the page; what is not set stays 0, which also ends the texts.
 pub(crate) fn info(ram: u64, command_line: &str) -> Result<[u8; PAGE_SIZE], Error> {
-    if command_line.len() > MOST_COMMAND_LINE {
-        let len = command_line.len() as u64;
-        return Err(Error::CommandLineTooLong { len, most: MOST_COMMAND_LINE as u64 });
-    }
+    command_line::check(command_line)?;
     let high = ram.checked_sub(UPPER_END).ok_or(Error::MultibootNoRam { len: ram })?;
     let mut page = [0; PAGE_SIZE];
     let mut put = |at: usize, bytes: &[u8]| {
