@@ -2,9 +2,11 @@
 //!
 //! [`moo`] reads suites of single-instruction tests captured from silicon, [`vector_run`]
 //! executes them on the emulator and says what differs; [`random_step`] runs random instructions
-//! in several ways that have to agree.
+//! in several ways that have to agree; [`proof`] makes cases out of the instruction rows and compares
+//! the emulator with silicon.
 #![deny(unsafe_code)] // one allow, in random_step::memory
 
 pub mod moo;
+pub mod proof;
 pub mod random_step;
 pub mod vector_run;
