@@ -6,11 +6,18 @@
 //! every machine.
 
 mod case;
+mod host;
 mod layout;
+mod native;
 mod outcome;
+mod placed;
 
 pub use case::{Case, Code, Mode, Poke};
+pub use host::host_profile;
 pub use layout::{
-    ARENA_SIZE, ARENA_STRIDE, CODE, DATA, EXTRA, FS_DATA, GS_DATA, Kind, Layout, PAGES, STACK,
+    ARENA_SIZE, ARENA_STRIDE, ARENAS, CODE, DATA, EXTRA, FIRST_ARENA, FS_DATA, GS_DATA, Kind,
+    Layout, PAGES, RETURN, STACK,
 };
+pub use native::{FpuImage, Native, Unavailable};
 pub use outcome::{End, Outcome};
+pub use placed::{placed_code, return_code};
