@@ -1,12 +1,16 @@
 //! The emulator's side: a case executed by [`Emulator`], uncached, with the memory it has.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use realmode::arch::control::{CR0_ET, CR0_NE, CR0_PE, CR4_FSGSBASE, EFER_LMA, EFER_LME, EFER_SCE};
+use realmode::arch::control::{
+    CR0_ET, CR0_MP, CR0_NE, CR0_PE, CR4_FSGSBASE, CR4_OSFXSR, CR4_OSXMMEXCPT, CR4_OSXSAVE,
+    CR4_UMIP, EFER_LMA, EFER_LME, EFER_SCE,
+};
 use realmode::arch::rflags::{OF, RF};
 use realmode::arch::vector;
 use realmode::{
-    Access, Attributes, Bus, Control, Cpu, Emulator, Intercepted, Intercepts, Phys, Prepared,
+    Access, Attributes, Bus, Control, Cpu, Emulator, Fpu, Intercepted, Intercepts, Phys, Prepared,
     Profile, Registers, SegReg, Segment, Stop, TableRegister,
 };
 
@@ -14,6 +18,7 @@ use super::case::{Case, Mode};
 use super::layout::{ARENA_SIZE, CODE, Kind, Layout, PAGES};
 use super::memory::Memory;
 use super::outcome::{End, Outcome};
+use super::placed::{placed_code, return_code};
 
 /// Linear address of the tables; no segment and no case reaches it.
 const TABLES: u64 = 0xF000_0000;
@@ -42,6 +47,15 @@ pub enum Unfit {
 /// Numbers of pages, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages([u64; PAGES.div_ceil(64)]);
+
+impl Pages {
+    /// Adds a page.
+    pub(super) fn insert(&mut self, page: usize) {
+        if let Some(word) = self.0.get_mut(page / 64) {
+            *word |= 1 << (page % 64);
+        }
+    }
+}
 
 impl Iterator for Pages {
     type Item = usize;
@@ -162,34 +176,47 @@ impl<'m> Emulated<'m> {
     /// # Errors
     /// If there is nothing that could be compared.
     pub fn run(&mut self, case: &Case) -> Result<Outcome, Unfit> {
+        self.run_with_fpu(case).map(|(outcome, _)| outcome)
+    }
+
+    /// Executes a case, and says what it left in the x87, MMX and SSE registers too.
+    ///
+    /// # Errors
+    /// As [`run`](Emulated::run).
+    pub fn run_with_fpu(&mut self, case: &Case) -> Result<(Outcome, Fpu), Unfit> {
         debug_assert_eq!(case.layout, self.layout, "a case is for one arena");
         let memory = self.world.memory;
         case.pokes.iter().for_each(|poke| memory.poke(poke.at, poke.as_slice()));
-        let back = case.way_back();
-        let back = back.as_slice();
-        memory.poke(CODE + case.entry, case.code.as_slice());
-        memory.poke(CODE + case.entry + u32::from(case.code.len), within(case, back));
+        let placed = placed_code(case);
+        memory.poke(placed.at, placed.as_slice());
         self.world.has_strayed = false;
         let mut cpu = case.cpu();
         let start = cpu.rip;
-        let end = start + u64::from(case.code.len);
-        let result = self.run_to(&mut cpu, end, end + back.len() as u64);
+        let result = self.run_to(&mut cpu, case, start..start + u64::from(placed.len));
+        memory.poke(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
         if self.world.has_strayed {
             return Err(Unfit::Strays);
         }
-        Ok(outcome(&cpu, case.mode, result?))
+        Ok((outcome(&cpu, case.mode, result?), cpu.fpu))
     }
 
-    /// Runs until `end`, or an exception.
-    fn run_to(&mut self, cpu: &mut Cpu, end: u64, back_end: u64) -> Result<End, Unfit> {
+    /// Runs until the instruction after the case, or an exception. The case and its way back lie
+    /// in `placed`.
+    fn run_to(&mut self, cpu: &mut Cpu, case: &Case, placed: Range<u64>) -> Result<End, Unfit> {
+        let end = placed.start + u64::from(case.code.len);
+        let back = return_code(case.mode, case.layout);
+        let is_whole = placed.end == end + u64::from(back.len);
         self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
         for _ in 0..STEPS {
             let stop = self.emulator.run(cpu, &mut self.world, 1);
             self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
             match stop.map_err(|_| Unfit::Unimplemented)? {
-                Stop::Budget if cpu.rip == end => return Ok(End::Returned),
-                Stop::Budget if (end..back_end).contains(&cpu.rip) => return Err(Unfit::Wanders),
-                Stop::Budget => {}
+                Stop::Budget if cpu.rip == end && is_whole => return Ok(End::Returned),
+                // The way back does not lie in the segment as a whole: to fetch it faults.
+                Stop::Budget if cpu.rip == end => {}
+                // A slice of REP, a branch to itself, or to where there is INT3.
+                Stop::Budget if cpu.rip == placed.start || !placed.contains(&cpu.rip) => {}
+                Stop::Budget => return Err(Unfit::Wanders),
                 Stop::Exception(fault) => {
                     let (vector, error) = (fault.vector, u32::from(fault.error_code));
                     return Ok(End::Exception { vector, error, rip: cpu.rip });
@@ -223,12 +250,6 @@ impl<'m> Emulated<'m> {
     }
 }
 
-/// The part of the way back that lies in the code segment.
-fn within<'b>(case: &Case, back: &'b [u8]) -> &'b [u8] {
-    let room = 0x1_0000u32.saturating_sub(case.entry + u32::from(case.code.len));
-    &back[..back.len().min(room as usize)]
-}
-
 const SOFTWARE_INTERRUPTS: Intercepts = Intercepts::NONE.with(Intercepted::SoftwareInterrupt);
 
 fn outcome(cpu: &Cpu, mode: Mode, end: End) -> Outcome {
@@ -253,6 +274,7 @@ impl Case {
         cpu.gpr = Registers::from(self.gpr);
         cpu.rip = u64::from(self.entry);
         cpu.rflags = self.rflags;
+        cpu.fpu = Fpu { control: 0x37F, tags: 0, ..Fpu::RESET };
         if self.mode == Mode::Real {
             cpu.seg = self.segments.map(|kind| {
                 let base = self.layout.base + kind.shape().0;
@@ -260,7 +282,9 @@ impl Case {
             });
             return cpu;
         }
-        cpu.cr0 = CR0_PE | CR0_ET | CR0_NE;
+        cpu.cr0 = CR0_PE | CR0_ET | CR0_NE | CR0_MP;
+        cpu.cr4 = CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE | CR4_UMIP | CR4_FSGSBASE;
+        cpu.xcr0 = 7;
         cpu.seg = self.segments.map(|kind| self.layout.segment(kind));
         if self.mode == Mode::Bits64 {
             self.make_long(&mut cpu);
@@ -283,7 +307,6 @@ impl Case {
     /// Flat 64-bit code at level 3, as the host's programs have it.
     fn make_long(&self, cpu: &mut Cpu) {
         cpu.msr.efer |= EFER_LMA | EFER_LME | EFER_SCE;
-        cpu.cr4 = CR4_FSGSBASE;
         cpu.rip += u64::from(self.layout.base + CODE);
         let flat = |selector, attributes| Segment {
             selector,

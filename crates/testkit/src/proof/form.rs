@@ -80,6 +80,11 @@ impl Form {
             .find(|form| form.to_string() == key)
     }
 
+    /// Does it use the x87, MMX or SSE registers?
+    pub(super) fn has_fpu(&self) -> bool {
+        matches!(self.encoding.family(), "fpu" | "simd")
+    }
+
     pub(super) fn hash(&self) -> u64 {
         self.hash
     }

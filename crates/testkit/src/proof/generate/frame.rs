@@ -118,6 +118,12 @@ impl Plan<'_> {
                 self.gpr[rm] = high | u64::from(self.data_selector());
             }
         }
+        if self.form.encoding.name() == "INT" {
+            // Of a host's gates, those for level 3 lead into its kernel.
+            let vector =
+                self.random.pick(&[0, 1, 2, 5, 6, 8, 13, 14, 0x20, 0x21, 0x7F, 0x81, 0xFF]);
+            self.draft.set_immediate(vector, 1);
+        }
         let operand = self.draft.operand as usize;
         if self.form.encoding.operands().any(|o| o == O::Jz) {
             let len = if self.is_long() || operand > 2 { 4 } else { operand };
