@@ -41,13 +41,16 @@ pub struct Form {
     pub operand: Operand,
     /// The operand size.
     pub size: Size,
+    /// The encoding's family.
+    pub family: &'static str,
     /// A number that this form has in every version.
     hash: u64,
 }
 
 impl Form {
     fn new(mode: Mode, encoding: Encoding, operand: Operand, size: Size) -> Form {
-        let mut form = Form { mode, encoding, operand, size, hash: 0 };
+        let family = encoding.family();
+        let mut form = Form { mode, encoding, operand, size, family, hash: 0 };
         form.hash = form.to_string().bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         form
     }
@@ -82,7 +85,7 @@ impl Form {
 
     /// Does it use the x87, MMX or SSE registers?
     pub(super) fn has_fpu(&self) -> bool {
-        matches!(self.encoding.family(), "fpu" | "simd")
+        matches!(self.family, "fpu" | "simd")
     }
 
     pub(super) fn hash(&self) -> u64 {

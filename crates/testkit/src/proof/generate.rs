@@ -162,7 +162,7 @@ impl Plan<'_> {
             1 => ARITH,
             _ => self.random.next() & ARITH,
         };
-        let is_string = self.form.encoding.family() == "string";
+        let is_string = self.form.family == "string";
         let down = self.random.one_in(if is_string { 3 } else { 16 });
         2 | IF | arithmetic | if down { DF } else { 0 }
     }

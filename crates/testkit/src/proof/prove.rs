@@ -1,7 +1,7 @@
 //! The proof: cases of every form, executed by the emulator and by the host's processor.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use realmode::{Fpu, Profile};
@@ -14,6 +14,7 @@ use super::fpu;
 use super::generate;
 use super::host::host_profile;
 use super::layout::PAGES;
+use super::memory::{are_alike, restore};
 use super::native::{FpuImage, Native, Unavailable};
 use super::oracle;
 use super::outcome::End;
@@ -262,7 +263,7 @@ impl<'m> Bench<'m> {
             }
         }
         course.cases += TURN;
-        let key = (form.encoding.family(), form.mode);
+        let key = (form.family, form.mode);
         self.report.tallies.entry(key).or_default().add(&tally);
         self.unswept.push((form, selection.seed, first));
     }
@@ -317,17 +318,11 @@ impl<'m> Bench<'m> {
         }
         for page in changed {
             pages += 1;
-            let theirs = self.native.page(page);
-            for (i, (ours, theirs)) in memory.page(page).iter().zip(theirs).enumerate() {
-                let (ours, theirs) = (ours.load(Relaxed), theirs.get());
-                if ours != theirs && result.is_ok() {
-                    let at = (page * 4096 + i * 8) as u32;
-                    result = Err(Difference::Memory { at, ours, theirs });
-                }
+            let (ours, theirs) = (memory.page(page), self.native.page(page));
+            if !are_alike(ours, theirs) && result.is_ok() {
+                result = differing_word(page, ours, theirs).map_or(Ok(()), Err);
             }
-            for (cell, word) in theirs.iter().zip(memory.background(page)) {
-                cell.set(*word);
-            }
+            restore(theirs, memory.background(page));
         }
         self.emulated.restore();
         (result, pages)
@@ -336,11 +331,7 @@ impl<'m> Bench<'m> {
     /// Makes the oracle's arena what it is before a case.
     fn restore_all(&mut self) {
         let memory = self.emulated.memory();
-        for page in 0..PAGES {
-            for (cell, word) in self.native.page(page).iter().zip(memory.background(page)) {
-                cell.set(*word);
-            }
-        }
+        (0..PAGES).for_each(|page| restore(self.native.page(page), memory.background(page)));
     }
 
     /// The first word of the oracle's arena that no case may have left as it is.
@@ -369,7 +360,7 @@ impl<'m> Bench<'m> {
                 // Its own difference was reported when it ran first.
                 let _ = self.compared(&form, &case);
                 if let Some(difference) = self.stray() {
-                    let key = (form.encoding.family(), form.mode);
+                    let key = (form.family, form.mode);
                     self.report.tallies.entry(key).or_default().mismatches += 1;
                     self.fail(&form, seed, index, format!("a stray store: {difference}"));
                     self.restore_all();
@@ -377,6 +368,12 @@ impl<'m> Bench<'m> {
             }
         }
     }
+}
+
+fn differing_word(page: usize, ours: &[Cell<u64>], theirs: &[Cell<u64>]) -> Option<Difference> {
+    let pairs = ours.iter().map(Cell::get).zip(theirs.iter().map(Cell::get)).enumerate();
+    let (i, (ours, theirs)) = pairs.into_iter().find(|(_, (a, b))| a != b)?;
+    Some(Difference::Memory { at: (page * 4096 + i * 8) as u32, ours, theirs })
 }
 
 fn same_fpu(ours: &Fpu, theirs: &FpuImage) -> Result<(), Difference> {

@@ -62,7 +62,7 @@ impl Draft {
         let mut draft = Draft::default();
         let encoding = &form.encoding;
         let has_memory = form.operand == Operand::Memory
-            || encoding.family() == "string"
+            || form.family == "string"
             || encoding.operands().any(|o| matches!(o, O::Ob | O::Ov));
         let has_67 = random.one_in(if has_memory { 6 } else { 32 });
         draft.sizes(form, has_67);
@@ -159,7 +159,7 @@ impl Draft {
         if random.one_in(if takes_lock { 4 } else { 256 }) {
             self.code.push(0xF0);
         }
-        let is_string = encoding.family() == "string";
+        let is_string = form.family == "string";
         if encoding.prefix() == Prefix::Any && random.one_in(if is_string { 2 } else { 64 }) {
             self.has_repeat = true;
             self.code.push(random.pick(&[0xF2, 0xF3]));

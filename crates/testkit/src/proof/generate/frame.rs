@@ -27,14 +27,14 @@ impl Plan<'_> {
         if is_compare && self.random.one_in(2) {
             self.expect_operand();
         }
-        match self.form.encoding.family() {
+        match self.form.family {
             "stack" | "branch" | "far" | "control" | "segment" => self.stack_frame(),
             _ => {}
         }
     }
 
     fn is_branch(&self) -> bool {
-        matches!(self.form.encoding.family(), "branch" | "far" | "condition")
+        matches!(self.form.family, "branch" | "far" | "condition")
     }
 
     /// Sixteen bytes for a memory operand.
@@ -180,9 +180,7 @@ impl Plan<'_> {
         let flags = (value(&mut self.random) & !KEPT_CLEAR) | IF;
         let words = match name {
             "POPF" => [flags, 0, 0, 0],
-            "POP" if self.form.encoding.family() == "segment" => {
-                [u64::from(self.data_selector()), 0, 0, 0]
-            }
+            "POP" if self.form.family == "segment" => [u64::from(self.data_selector()), 0, 0, 0],
             "IRET" => [self.code_target(), u64::from(self.code_selector()), flags, rsp],
             _ if self.is_branch() => {
                 [self.code_target(), u64::from(self.code_selector()), value(&mut self.random), rsp]

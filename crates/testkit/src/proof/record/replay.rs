@@ -1,7 +1,5 @@
 //! Holds the emulator against a recording.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use super::outcome::{Entry, take};
 use super::{RecordError, Recording, digest};
 use crate::proof::case::Case;
@@ -97,7 +95,7 @@ fn same_memory(emulated: &Emulated<'_>, case: &Case, entry: &Entry) -> Result<()
     for page in emulated.dirty() {
         let words = memory.page(page).iter().zip(memory.background(page)).enumerate();
         for (i, (ours, background)) in words {
-            let (at, ours) = ((page * 4096 + i * 8) as u32, ours.load(Relaxed));
+            let (at, ours) = ((page * 4096 + i * 8) as u32, ours.get());
             let theirs = match next {
                 Some(word) if word.at == at => {
                     next = expected.next();

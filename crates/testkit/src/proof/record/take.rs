@@ -7,7 +7,7 @@ use super::{Recorded, Recording, digest};
 use crate::proof::case::{Case, Mode};
 use crate::proof::emulate::{Emulated, Ground};
 use crate::proof::form::Form;
-use crate::proof::memory::Memory;
+use crate::proof::memory::{Memory, restore};
 use crate::proof::native::{Native, Unavailable};
 use crate::proof::{generate, oracle};
 use crate::proof::{host_profile, processor_name};
@@ -75,8 +75,6 @@ fn changes(native: &Native, memory: &Memory, case: &Case, page: usize) -> Vec<Wo
 /// Makes pages what they are before a case.
 fn clean(native: &Native, memory: &Memory, pages: impl Iterator<Item = usize>) {
     for page in pages {
-        for (cell, word) in native.page(page).iter().zip(memory.background(page)) {
-            cell.set(*word);
-        }
+        restore(native.page(page), memory.background(page));
     }
 }
