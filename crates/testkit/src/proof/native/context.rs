@@ -53,14 +53,25 @@ pub(super) struct Context {
     pub(super) rip: u64,
     pub(super) cr2: u64,
 
-    /// Cases begun, and how many there were when the timer last looked.
+    /// Cases begun, how many there were when the timer last looked, and how often it has been so.
     pub(super) begun: u64,
     pub(super) begun_then: u64,
+    pub(super) looks: u64,
 
     pub(super) fpu: FpuImage,
 }
 
 const _: () = assert!(size_of::<Context>() <= 4096);
+
+impl Context {
+    /// Looks at a case, as the timer does: one that it meets for the third time has had two whole
+    /// periods.
+    pub(super) fn is_hung(&mut self) -> bool {
+        self.looks = if self.begun == self.begun_then { self.looks + 1 } else { 1 };
+        self.begun_then = self.begun;
+        self.looks >= 3
+    }
+}
 
 /// Registers that the kernel does not save in the frame of a signal, as the case left them.
 #[derive(Debug)]

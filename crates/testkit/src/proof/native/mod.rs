@@ -9,9 +9,9 @@
 //!   and nothing else can see it. All else is as the processor left it.
 //! - CS of a case that returned is the one it began with: the jump back replaces it before anyone
 //!   can look.
-//! - Linux executes SGDT, SIDT, SLDT, SMSW and STR itself, with values of its own (UMIP), and
-//!   takes INT1 (vector 1) for a breakpoint; INT 80h, SYSCALL and SYSENTER are system calls.
-//!   Cases leave the first group out, and the last makes the run panic.
+//! - Linux executes SGDT, SIDT, SLDT, SMSW and STR itself, with values of its own (UMIP). Some
+//!   hypervisors report INT1 at its own address and not after it. Cases leave both out.
+//! - INT 80h, SYSCALL and SYSENTER are system calls: they are not made, and the run panics.
 //! - Interrupt gates of Linux: 3 and 4 may be used at level 3, others are #GP.
 //! - Code is writable and executable, as it changes with every case; data is not executable.
 //! - Segments confine cases of 16- and 32-bit code to their arena as long as they load no

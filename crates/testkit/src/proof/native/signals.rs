@@ -109,12 +109,8 @@ pub(super) unsafe extern "sysv64" fn handle(
     let ending = match signal {
         libc::SIGSYS => Ending::SystemCall,
         _ if signal != tick() => Ending::Exception,
-        // A case that the timer has seen before has had a whole period.
-        _ if context.begun_then == context.begun => Ending::Hung,
-        _ => {
-            context.begun_then = context.begun;
-            return;
-        }
+        _ if context.is_hung() => Ending::Hung,
+        _ => return,
     };
     context.ending = ending;
     record(machine, unsaved, context);
