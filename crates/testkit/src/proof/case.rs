@@ -1,5 +1,7 @@
 //! One instruction and everything it can see.
 
+use std::ops::Range;
+
 use realmode::{CodeSize, Profile, Reg, SegReg, Segmentation, decode_one};
 
 use super::compare::{Flags, Registers};
@@ -107,6 +109,18 @@ impl Case {
             .map(|back| base + (stack - base).wrapping_sub(back) % 0x1_0000)
             .into_iter()
             .map(|at| at as usize / 4096)
+    }
+
+    /// The words that the pokes lie in, those of a page at a time.
+    pub(super) fn poked_words(&self) -> impl Iterator<Item = Range<usize>> {
+        let pokes = self.pokes.iter().filter(|poke| poke.len > 0);
+        let ranges = pokes.flat_map(|poke| {
+            let start = poke.at as usize / 8;
+            let end = (poke.at as usize + usize::from(poke.len)).div_ceil(8);
+            let boundary = (start | 511) + 1;
+            [start..end.min(boundary), boundary..end]
+        });
+        ranges.filter(|range| !range.is_empty())
     }
 
     /// Does a poke reach the eight bytes at `at`?

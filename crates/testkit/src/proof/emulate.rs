@@ -10,15 +10,15 @@ use realmode::arch::control::{
 use realmode::arch::rflags::{OF, RF};
 use realmode::arch::vector;
 use realmode::{
-    Access, Attributes, Bus, Control, Cpu, Emulator, Fpu, Intercepted, Intercepts, Phys, Prepared,
-    Profile, Registers, SegReg, Segment, Stop, TableRegister,
+    Access, Attributes, Bus, Control, Cpu, Emulator, Fpu, Intercepted, Intercepts, Pending, Phys,
+    Prepared, Profile, Registers, SegReg, Segment, Shadow, Stop, TableRegister,
 };
 
 use super::case::{Case, Mode};
 use super::layout::{ARENA_SIZE, CODE, Kind, Layout, PAGES};
 use super::memory::Memory;
 use super::outcome::{End, Outcome};
-use super::placed::{placed_code, return_code};
+use super::placed::{back_len, placed_code};
 
 /// Linear address of the tables; no segment and no case reaches it.
 const TABLES: u64 = 0xF000_0000;
@@ -49,6 +49,11 @@ pub enum Unfit {
 pub struct Pages([u64; PAGES.div_ceil(64)]);
 
 impl Pages {
+    /// Is a page one of them?
+    pub(super) fn contains(&self, page: usize) -> bool {
+        self.0[page / 64] >> (page % 64) & 1 != 0
+    }
+
     /// Adds a page.
     pub(super) fn insert(&mut self, page: usize) {
         if let Some(word) = self.0.get_mut(page / 64) {
@@ -98,6 +103,8 @@ pub struct Emulated<'m> {
     emulator: Emulator<'m>,
     world: World<'m>,
     layout: Layout,
+    /// The processor of the last case.
+    cpu: Box<Cpu>,
 }
 
 /// What [`Emulated`] works on.
@@ -152,7 +159,12 @@ impl<'m> Emulated<'m> {
             base: u64::from(layout.base),
             has_strayed: false,
         };
-        Emulated { emulator, world, layout }
+        Emulated { emulator, world, layout, cpu: Box::default() }
+    }
+
+    /// What the last case left in the x87, MMX and SSE registers.
+    pub fn fpu(&self) -> &Fpu {
+        &self.cpu.fpu
     }
 
     /// The arena.
@@ -160,14 +172,15 @@ impl<'m> Emulated<'m> {
         self.world.memory
     }
 
-    /// The pages that have been stored to since the last [`restore`](Emulated::restore).
+    /// The pages that the case has stored to since the last [`restore`](Emulated::restore).
     pub fn dirty(&self) -> Pages {
         Pages(self.world.memory.dirty.each_ref().map(|word| word.load(Relaxed)))
     }
 
     /// Makes the arena what it was before the case.
-    pub fn restore(&self) {
+    pub fn restore(&self, case: &Case) {
         self.dirty().for_each(|page| self.world.memory.restore(page));
+        case.poked_words().for_each(|range| self.world.memory.restore_words(range));
         self.world.memory.dirty.iter().for_each(|word| word.store(0, Relaxed));
     }
 
@@ -176,38 +189,30 @@ impl<'m> Emulated<'m> {
     /// # Errors
     /// If there is nothing that could be compared.
     pub fn run(&mut self, case: &Case) -> Result<Outcome, Unfit> {
-        self.run_with_fpu(case).map(|(outcome, _)| outcome)
-    }
-
-    /// Executes a case, and says what it left in the x87, MMX and SSE registers too.
-    ///
-    /// # Errors
-    /// As [`run`](Emulated::run).
-    pub fn run_with_fpu(&mut self, case: &Case) -> Result<(Outcome, Fpu), Unfit> {
         debug_assert_eq!(case.layout, self.layout, "a case is for one arena");
         let memory = self.world.memory;
-        case.pokes.iter().for_each(|poke| memory.poke(poke.at, poke.as_slice()));
+        case.pokes.iter().for_each(|poke| memory.put(poke.at, poke.as_slice()));
         let placed = placed_code(case);
-        memory.poke(placed.at, placed.as_slice());
+        memory.put(placed.at, placed.as_slice());
         self.world.has_strayed = false;
-        let mut cpu = case.cpu();
-        let start = cpu.rip;
-        let result = self.run_to(&mut cpu, case, start..start + u64::from(placed.len));
-        memory.poke(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
+        case.start(&mut self.cpu);
+        let start = self.cpu.rip;
+        let result = self.run_to(case, start..start + u64::from(placed.len));
+        memory.put(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
         if self.world.has_strayed {
             return Err(Unfit::Strays);
         }
-        Ok((outcome(&cpu, case.mode, result?), cpu.fpu))
+        Ok(outcome(&self.cpu, case.mode, result?))
     }
 
     /// Runs until the instruction after the case, or an exception. The case and its way back lie
     /// in `placed`.
-    fn run_to(&mut self, cpu: &mut Cpu, case: &Case, placed: Range<u64>) -> Result<End, Unfit> {
+    fn run_to(&mut self, case: &Case, placed: Range<u64>) -> Result<End, Unfit> {
         let end = placed.start + u64::from(case.code.len);
-        let back = return_code(case.mode, case.layout);
-        let is_whole = placed.end == end + u64::from(back.len);
+        let is_whole = placed.end == end + u64::from(back_len(case.mode));
         self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
         for _ in 0..STEPS {
+            let cpu = &mut self.cpu;
             let stop = self.emulator.run(cpu, &mut self.world, 1);
             self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
             match stop.map_err(|_| Unfit::Unimplemented)? {
@@ -221,7 +226,7 @@ impl<'m> Emulated<'m> {
                     let (vector, error) = (fault.vector, u32::from(fault.error_code));
                     return Ok(End::Exception { vector, error, rip: cpu.rip });
                 }
-                Stop::Intercept(_) => match self.software_interrupt(cpu) {
+                Stop::Intercept(_) => match self.software_interrupt() {
                     Some(end) => return Ok(end),
                     None => self.emulator.policy_mut().intercepts = Intercepts::NONE,
                 },
@@ -233,7 +238,8 @@ impl<'m> Emulated<'m> {
     }
 
     /// What INT3, INT1 and INTO raise; INT n is left to the gates, which are not for level 3.
-    fn software_interrupt(&self, cpu: &Cpu) -> Option<End> {
+    fn software_interrupt(&self) -> Option<End> {
+        let cpu = &self.cpu;
         let base = if cpu.is_64_bit_code() { 0 } else { cpu.segment(SegReg::Cs).base };
         let start = base + cpu.rip - self.world.base;
         // Prefixes may come before it.
@@ -271,6 +277,15 @@ impl Case {
     /// The processor that it starts with.
     pub fn cpu(&self) -> Cpu {
         let mut cpu = Cpu::reset();
+        self.start(&mut cpu);
+        cpu
+    }
+
+    /// Makes a processor that another case left, or that was reset, the one that it starts with.
+    fn start(&self, cpu: &mut Cpu) {
+        cpu.shadow = Shadow::NONE;
+        cpu.pending = Pending::default();
+        cpu.msr.efer = 0;
         cpu.gpr = Registers::from(self.gpr);
         cpu.rip = u64::from(self.entry);
         cpu.rflags = self.rflags;
@@ -280,14 +295,14 @@ impl Case {
                 let base = self.layout.base + kind.shape().0;
                 Segment::real((base >> 4) as u16)
             });
-            return cpu;
+            return;
         }
         cpu.cr0 = CR0_PE | CR0_ET | CR0_NE | CR0_MP;
         cpu.cr4 = CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE | CR4_UMIP | CR4_FSGSBASE;
         cpu.xcr0 = 7;
         cpu.seg = self.segments.map(|kind| self.layout.segment(kind));
         if self.mode == Mode::Bits64 {
-            self.make_long(&mut cpu);
+            self.make_long(cpu);
         }
         let table = |at, limit| TableRegister { base: TABLES + at, limit };
         cpu.gdtr = table(0, 0x7F);
@@ -301,7 +316,6 @@ impl Case {
         let entries = u32::from(self.layout.number + 1) * 16;
         cpu.ldtr = system(0x50, LOCAL, 8 * entries - 1, 0x82);
         cpu.tr = system(0x40, TASK, 0x67, 0x8B);
-        cpu
     }
 
     /// Flat 64-bit code at level 3, as the host's programs have it.

@@ -88,6 +88,11 @@ impl Form {
         matches!(self.family, "fpu" | "simd")
     }
 
+    /// Does it store several words, of which silicon may have stored some when it faults?
+    pub(super) fn moves_several(&self) -> bool {
+        matches!(self.encoding.name(), "PUSHA" | "POPA" | "ENTER" | "CALL" | "INT" | "INTO")
+    }
+
     pub(super) fn hash(&self) -> u64 {
         self.hash
     }

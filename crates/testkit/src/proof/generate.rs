@@ -48,7 +48,8 @@ pub fn case(form: &Form, layout: Layout, profile: &Profile, seed: u64, index: u6
         pokes: [Poke::default(); 3],
     };
     plan.draft = Draft::new(form, &mut plan.random);
-    for register in &mut plan.gpr {
+    let registers = if form.mode == Mode::Bits64 { 16 } else { 8 };
+    for register in &mut plan.gpr[..registers] {
         *register = values::value(&mut plan.random);
     }
     plan.choose_segments();
@@ -56,7 +57,6 @@ pub fn case(form: &Form, layout: Layout, profile: &Profile, seed: u64, index: u6
     plan.choose_entry();
     plan.aim();
     plan.frames();
-    plan.draft.measure(form.mode, profile);
     let rflags = plan.flags(index);
     Case {
         mode: form.mode,

@@ -6,7 +6,8 @@
 
 use core::ptr::NonNull;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 
 use realmode::HostPage;
 
@@ -58,19 +59,24 @@ impl Memory {
         (word >> (8 * (at % 8))) as u8
     }
 
-    /// Stores bytes, and marks their pages.
-    pub(super) fn poke(&self, at: u32, bytes: &[u8]) {
-        for page in (at as usize / 4096)..=(at as usize + bytes.len()).saturating_sub(1) / 4096 {
-            if let Some(word) = self.dirty.get(page / 64) {
-                word.fetch_or(1 << (page % 64), Relaxed);
-            }
-        }
+    /// Stores bytes.
+    pub(super) fn put(&self, at: u32, bytes: &[u8]) {
         for (at, byte) in (at as usize..).zip(bytes) {
             if let Some(word) = self.words.get(at / 8) {
                 let shift = 8 * (at % 8);
                 word.set(word.get() & !(0xFF << shift) | u64::from(*byte) << shift);
             }
         }
+    }
+
+    /// Makes words what they were.
+    pub(super) fn restore_words(&self, range: Range<usize>) {
+        restore(&self.words[range.clone()], &self.background[range]);
+    }
+
+    /// Some words.
+    pub(super) fn words(&self, range: Range<usize>) -> &[Cell<u64>] {
+        &self.words[range]
     }
 
     /// Makes a page what it was.

@@ -34,5 +34,5 @@ pub use layout::{
 pub use memory::{Memory, PAGE_WORDS};
 pub use native::{FpuImage, Native, Unavailable};
 pub use outcome::{End, Outcome};
-pub use placed::{placed_code, return_code};
+pub use placed::{back_len, placed_code, return_code};
 pub use processor::processor_name;

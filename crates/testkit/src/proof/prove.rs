@@ -14,7 +14,7 @@ use super::fpu;
 use super::generate;
 use super::host::host_profile;
 use super::layout::PAGES;
-use super::memory::{are_alike, restore};
+use super::memory::{PAGE_WORDS, are_alike, restore};
 use super::native::{FpuImage, Native, Unavailable};
 use super::oracle;
 use super::outcome::End;
@@ -178,7 +178,7 @@ pub fn replay(form: &Form, seed: u64, index: u64) -> Result<Replayed, Unavailabl
     let case = generate::case(form, bench.native.layout(), &bench.profile, seed, index);
     let mut text = format!("{}\n", case.describe(&bench.profile));
     let ours = bench.emulated.run(&case);
-    bench.emulated.restore();
+    bench.emulated.restore(&case);
     let ours = match ours {
         Ok(outcome) => outcome,
         Err(why) => {
@@ -277,23 +277,24 @@ impl<'m> Bench<'m> {
 
     /// One case; nothing if it is not fit. Afterwards both arenas are what they were.
     fn compared(&mut self, form: &Form, case: &Case) -> Result<Option<Compared>, Difference> {
-        let Ok((ours, fpu)) = self.emulated.run_with_fpu(case) else {
-            self.emulated.restore();
+        let Ok(ours) = self.emulated.run(case) else {
+            self.emulated.restore(case);
             return Ok(None);
         };
         let mut result = Ok(());
         let theirs = if form.has_fpu() {
             let (theirs, image) = self.native.run_with_fpu(case, &FpuImage::CLEAN);
-            result = same_fpu(&fpu, &image);
+            result = same_fpu(self.emulated.fpu(), &image);
             theirs
         } else {
             self.native.run(case)
         };
-        let (memory, pages) = self.compare_memory(case, theirs.end != End::Returned);
+        let has_moved = theirs.end != End::Returned && form.moves_several();
+        let (memory, memory_bits) = self.compare_memory(case, has_moved);
         let result = compare(&ours, &theirs).and(result).and(memory);
         let mut compared = Compared {
             end: ours.end,
-            bits: bits(case.mode) + pages * 4096 * 8,
+            bits: bits(case.mode) + memory_bits,
             masked: 0,
             tolerated: None,
         };
@@ -307,25 +308,38 @@ impl<'m> Bench<'m> {
     }
 
     /// Compares the pages that a case may have changed, and makes them what they were. Also says
-    /// how many there were. An instruction that faults may have stored to its stack on silicon.
-    fn compare_memory(&mut self, case: &Case, has_faulted: bool) -> (Result<(), Difference>, u64) {
+    /// how many bits that were. An instruction that faults may have stored to its stack on silicon.
+    fn compare_memory(&mut self, case: &Case, has_moved: bool) -> (Result<(), Difference>, u64) {
         let mut result = Ok(());
-        let mut pages = 0;
+        let mut bits = 0;
         let memory = self.emulated.memory();
         let mut changed = self.emulated.dirty();
-        if has_faulted {
+        if has_moved {
             case.stack_pages().for_each(|page| changed.insert(page));
         }
+        for words in case.poked_words() {
+            let (page, first) = (words.start / PAGE_WORDS, words.start % PAGE_WORDS);
+            let ours = memory.words(words.clone());
+            let theirs = &self.native.page(page)[first..first + words.len()];
+            if !are_alike(ours, theirs) && result.is_ok() {
+                result = differing_word(words.start, ours, theirs).map_or(Ok(()), Err);
+            }
+            bits += 64 * words.len() as u64;
+            // A page that was stored to is restored below.
+            if !changed.contains(page) {
+                restore(theirs, &memory.background(page)[first..first + words.len()]);
+            }
+        }
         for page in changed {
-            pages += 1;
+            bits += 4096 * 8;
             let (ours, theirs) = (memory.page(page), self.native.page(page));
             if !are_alike(ours, theirs) && result.is_ok() {
-                result = differing_word(page, ours, theirs).map_or(Ok(()), Err);
+                result = differing_word(page * PAGE_WORDS, ours, theirs).map_or(Ok(()), Err);
             }
             restore(theirs, memory.background(page));
         }
-        self.emulated.restore();
-        (result, pages)
+        self.emulated.restore(case);
+        (result, bits)
     }
 
     /// Makes the oracle's arena what it is before a case.
@@ -370,10 +384,10 @@ impl<'m> Bench<'m> {
     }
 }
 
-fn differing_word(page: usize, ours: &[Cell<u64>], theirs: &[Cell<u64>]) -> Option<Difference> {
+fn differing_word(start: usize, ours: &[Cell<u64>], theirs: &[Cell<u64>]) -> Option<Difference> {
     let pairs = ours.iter().map(Cell::get).zip(theirs.iter().map(Cell::get)).enumerate();
     let (i, (ours, theirs)) = pairs.into_iter().find(|(_, (a, b))| a != b)?;
-    Some(Difference::Memory { at: (page * 4096 + i * 8) as u32, ours, theirs })
+    Some(Difference::Memory { at: ((start + i) * 8) as u32, ours, theirs })
 }
 
 fn same_fpu(ours: &Fpu, theirs: &FpuImage) -> Result<(), Difference> {

@@ -285,7 +285,7 @@ impl Draft {
     /// Writes the displacement.
     pub(super) fn set_displacement(&mut self, value: u64) {
         if let Some(Displacement { at, len }) = self.displacement
-            && at + len <= self.code.bytes.len()
+            && at + len <= usize::from(self.code.len)
         {
             self.code.bytes[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
         }
@@ -293,7 +293,7 @@ impl Draft {
 
     /// Replaces the first `len` bytes of the immediate.
     pub(super) fn set_immediate(&mut self, value: u64, len: usize) {
-        let end = (self.tail + len).min(self.code.bytes.len());
+        let end = (self.tail + len).min(usize::from(self.code.len));
         if self.tail < end {
             let bytes = value.to_le_bytes();
             self.code.bytes[self.tail..end].copy_from_slice(&bytes[..end - self.tail]);

@@ -8,6 +8,7 @@ use crate::proof::emulate::{Emulated, Ground};
 use crate::proof::form::Form;
 use crate::proof::generate;
 use crate::proof::layout::Layout;
+use crate::proof::memory::PAGE_WORDS;
 use crate::proof::outcome::Outcome;
 use crate::proof::prove::Failure;
 use crate::proof::tolerated::{self, Seen};
@@ -79,11 +80,11 @@ type Failed = (Option<Difference>, Option<Outcome>);
 /// One case. Afterwards the arena is what it was.
 fn check(emulated: &mut Emulated<'_>, case: &Case, entry: &Entry) -> Result<(), Box<Failed>> {
     let Ok(ours) = emulated.run(case) else {
-        emulated.restore();
+        emulated.restore(case);
         return Err(Box::new((None, None)));
     };
     let result = compare(&ours, &entry.outcome).and(same_memory(emulated, case, entry));
-    emulated.restore();
+    emulated.restore(case);
     result.map_err(|difference| Box::new((Some(difference), Some(ours))))
 }
 
@@ -92,7 +93,9 @@ fn same_memory(emulated: &Emulated<'_>, case: &Case, entry: &Entry) -> Result<()
     let memory = emulated.memory();
     let mut expected = entry.words.iter();
     let mut next = expected.next();
-    for page in emulated.dirty() {
+    let mut pages = emulated.dirty();
+    case.poked_words().for_each(|words| pages.insert(words.start / PAGE_WORDS));
+    for page in pages {
         let words = memory.page(page).iter().zip(memory.background(page)).enumerate();
         for (i, (ours, background)) in words {
             let (at, ours) = ((page * 4096 + i * 8) as u32, ours.get());

@@ -7,7 +7,7 @@ use super::{Recorded, Recording, digest};
 use crate::proof::case::{Case, Mode};
 use crate::proof::emulate::{Emulated, Ground};
 use crate::proof::form::Form;
-use crate::proof::memory::{Memory, restore};
+use crate::proof::memory::{Memory, PAGE_WORDS, restore};
 use crate::proof::native::{Native, Unavailable};
 use crate::proof::{generate, oracle};
 use crate::proof::{host_profile, processor_name};
@@ -42,8 +42,9 @@ pub fn take(
             taken.digest = digest(taken.digest, &case);
             // Which pages to look at, and whether it is safe to run at all.
             let is_fit = emulated.run(&case).is_ok();
-            let pages = emulated.dirty();
-            emulated.restore();
+            let mut pages = emulated.dirty();
+            case.poked_words().for_each(|words| pages.insert(words.start / PAGE_WORDS));
+            emulated.restore(&case);
             if !is_fit {
                 put_unfit(&mut taken.outcomes);
                 continue;
