@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod moo;
+mod prng;
 pub mod proof;
 pub mod random_step;
 pub mod vector_run;

@@ -5,21 +5,31 @@ use super::case::{Case, Code, Mode, Poke};
 use super::layout::{CODE, Layout, RETURN};
 
 /// Selector of 64-bit code in Linux.
-const CODE_64: u16 = 0x33;
+const CODE_64: u8 = 0x33;
+
+/// How long the jump back is.
+pub const fn back_len(mode: Mode) -> u8 {
+    match mode {
+        Mode::Real => 0,
+        Mode::Bits16 => 8,
+        Mode::Bits32 => 7,
+        Mode::Bits64 => 5,
+    }
+}
 
 /// The jump to [`RETURN`] that follows an instruction which ends at offset `end` of the code; in
 /// real mode there is none. It reads no memory, which EFLAGS.AC could object to.
 pub fn return_code(mode: Mode, layout: Layout, end: u32) -> Code {
-    let mut code = Code::default();
-    let far = (layout.base + RETURN).to_le_bytes().into_iter().chain(CODE_64.to_le_bytes());
+    let mut code = Code { len: back_len(mode), ..Code::default() };
+    let [a, b, c, d] = match mode {
+        Mode::Bits64 => RETURN.wrapping_sub(CODE + end + 5).to_le_bytes(),
+        _ => (layout.base + RETURN).to_le_bytes(),
+    };
     match mode {
         Mode::Real => {}
-        Mode::Bits16 => [0x66, 0xEA].into_iter().chain(far).for_each(|byte| code.push(byte)),
-        Mode::Bits32 => [0xEA].into_iter().chain(far).for_each(|byte| code.push(byte)),
-        Mode::Bits64 => {
-            let near = RETURN.wrapping_sub(CODE + end + 5).to_le_bytes();
-            [0xE9].into_iter().chain(near).for_each(|byte| code.push(byte));
-        }
+        Mode::Bits16 => code.bytes[..8].copy_from_slice(&[0x66, 0xEA, a, b, c, d, CODE_64, 0]),
+        Mode::Bits32 => code.bytes[..7].copy_from_slice(&[0xEA, a, b, c, d, CODE_64, 0]),
+        Mode::Bits64 => code.bytes[..5].copy_from_slice(&[0xE9, a, b, c, d]),
     }
     code
 }
@@ -29,14 +39,15 @@ pub fn return_code(mode: Mode, layout: Layout, end: u32) -> Code {
 pub fn placed_code(case: &Case) -> Poke {
     let mut placed = Poke { at: CODE + case.entry, ..Poke::default() };
     let back = return_code(case.mode, case.layout, case.entry + u32::from(case.code.len));
+    let middle = usize::from(case.code.len);
+    let end = middle + usize::from(back.len);
+    placed.bytes[..middle].copy_from_slice(case.code.as_slice());
+    placed.bytes[middle..end].copy_from_slice(back.as_slice());
     let room = match case.mode {
-        Mode::Bits64 => placed.bytes.len(),
-        _ => 0x1_0000_usize.saturating_sub(case.entry as usize),
+        Mode::Bits64 => end,
+        _ => end.min(0x1_0000_usize.saturating_sub(case.entry as usize)),
     };
-    let bytes = case.code.as_slice().iter().chain(back.as_slice());
-    for (place, &byte) in placed.bytes.iter_mut().zip(bytes).take(room) {
-        *place = byte;
-        placed.len += 1;
-    }
+    placed.bytes[room..].fill(0);
+    placed.len = room as u8;
     placed
 }
