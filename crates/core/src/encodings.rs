@@ -20,7 +20,7 @@ use crate::isa::FAMILIES;
 use crate::isa::operand::Plan;
 use crate::isa::row::{Exec, NO_DIGIT, Traits};
 use crate::isa::table::{self, Entry, ROWS};
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 
 pub use crate::isa::operand::Operand;
 pub use crate::isa::row::{Form, Map, Modes, Prefix};
@@ -130,6 +130,17 @@ impl Encoding {
     /// The generations that have it.
     pub const fn generations(&self) -> RangeInclusive<Generation> {
         self.entry.since..=self.entry.until
+    }
+
+    /// The only maker whose processors have it, if there is only one.
+    pub const fn vendor(&self) -> Option<Vendor> {
+        if self.entry.has(Traits::INTEL) {
+            Some(Vendor::Intel)
+        } else if self.entry.has(Traits::AMD) {
+            Some(Vendor::Amd)
+        } else {
+            None
+        }
     }
 
     /// The arithmetic flags it defines, as an RFLAGS mask.

@@ -4,7 +4,7 @@ use crate::arch::cpuid::Features;
 use crate::arch::rflags;
 use crate::isa::operand::{Operand, Plan};
 use crate::op::Handler;
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 
 /// An opcode map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,8 +107,12 @@ pub(crate) enum Size64 {
     Normal,
     /// 64 bits, 16 with 66 (PUSH, POP).
     Default64,
-    /// Always 64 bits (near branches on Intel, MOV CR).
+    /// Always 64 bits (MOV CR).
     Force64,
+    /// Near branches: always 64 bits on Intel, 16 with 66 on AMD.
+    Near,
+    /// Far pointers in memory: AMD has none of 64 bits, and ignores REX.W.
+    Far,
 }
 
 /// What a row does to the arithmetic flags.
@@ -138,6 +142,10 @@ impl Traits {
     pub(crate) const NOT_EXECUTED: u8 = 8;
     /// #UD if there is a coprocessor, which does not define it.
     pub(crate) const NO_COPROCESSOR: u8 = 16;
+    /// Only Intel's processors have it.
+    pub(crate) const INTEL: u8 = 32;
+    /// Only AMD's processors have it.
+    pub(crate) const AMD: u8 = 64;
 }
 
 /// The handlers of a row.
@@ -390,6 +398,15 @@ impl Row {
     pub(crate) const fn not_executed(mut self, handler: Handler) -> Row {
         self.traits.0 |= Traits::NOT_EXECUTED;
         self.exec = Exec::One(handler);
+        self
+    }
+
+    /// Only the processors of one maker have it.
+    pub(crate) const fn only(mut self, vendor: Vendor) -> Row {
+        self.traits.0 |= match vendor {
+            Vendor::Intel => Traits::INTEL,
+            Vendor::Amd => Traits::AMD,
+        };
         self
     }
 

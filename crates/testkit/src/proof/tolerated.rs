@@ -1,6 +1,8 @@
 //! Differences between this emulator and silicon that are not errors: each with what the manual
 //! says, and as narrow as it can be said.
 
+use realmode::arch::vector;
+
 use super::case::{Case, Mode};
 use super::compare::{Difference, bits};
 use super::form::Form;
@@ -86,6 +88,32 @@ pub const TOLERATED: &[Tolerated] = &[
         applies: |seen| {
             let has_repeat = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, 0xF2 | 0xF3));
             matches!(seen.form.name, "LOOPE" | "LOOPNE") && has_repeat(seen.case.code.as_slice())
+        },
+    },
+    Tolerated {
+        name: "RETF n past the stack",
+        what: "of two faults, Zen raises that of the stack that n leaves before the selector's",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::All,
+        applies: |seen| {
+            let ss =
+                End::Exception { vector: vector::SS, error: 0, rip: u64::from(seen.case.entry) };
+            let is_gp =
+                matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
+            seen.form.name == "RETF"
+                && seen.form.encoding.opcode() == 0xCA
+                && is_gp
+                && seen.theirs.end == ss
+        },
+    },
+    Tolerated {
+        name: "LOCK VERW",
+        what: "Zen executes VERW of memory with LOCK",
+        section: "APM vol. 3, \"Lock Prefix\": #UD",
+        masks: Masks::All,
+        applies: |seen| {
+            let ud = matches!(seen.ours.end, End::Exception { vector: vector::UD, .. });
+            seen.form.name == "VERW" && ud && seen.case.code.as_slice().contains(&0xF0)
         },
     },
 ];
