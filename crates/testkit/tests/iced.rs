@@ -1,64 +1,60 @@
 //! Our decoder against iced-x86, which models a modern Intel processor and knows most of AMD's:
-//! the same bytes are an instruction for both or for neither, with the same length, name and
-//! operands; and no encoding that iced knows is without a row.
+//! the same bytes are an instruction for both or for neither, with the same length, name, sizes
+//! and operands; and no encoding that iced knows is without a row.
 
 #[path = "iced/compare.rs"]
 mod compare;
 #[path = "iced/differences.rs"]
 mod differences;
+#[path = "iced/execute.rs"]
+mod execute;
+#[path = "iced/operands.rs"]
+mod operands;
+#[path = "iced/properties.rs"]
+mod properties;
 #[path = "iced/spaces.rs"]
 mod spaces;
-#[path = "iced/text.rs"]
-mod text;
 
 use std::thread;
 
 use iced_x86::{Code, DecoderOptions, Mnemonic};
 use realmode::CodeSize;
 
-use crate::compare::Comparison;
+use crate::compare::{Comparison, LONGEST};
+use crate::spaces::Walk;
 
-/// Compares whole spaces of bytes, each in a thread of its own.
+const SIZES: [CodeSize; 3] = [CodeSize::Bits16, CodeSize::Bits32, CodeSize::Bits64];
+
+/// Compares spaces of bytes, each code size in a thread of its own.
 #[test]
-fn lengths_validity_and_names_agree_and_every_encoding_has_a_row() {
+fn lengths_validity_names_and_operands_agree_and_every_encoding_has_a_row() {
     let comparisons = thread::scope(|scope| {
-        let spaces = [
-            scope.spawn(|| legacy(CodeSize::Bits16)),
-            scope.spawn(|| legacy(CodeSize::Bits32)),
-            scope.spawn(|| legacy(CodeSize::Bits64)),
-            scope.spawn(vex_and_xop),
-            scope.spawn(evex),
-        ];
-        spaces.map(|space| space.join().expect("a comparison does not panic"))
+        let sizes = SIZES.map(|size| scope.spawn(move || compare(size)));
+        sizes.map(|size| size.join().expect("a comparison does not panic"))
     });
     let mut all = Comparison::new();
     comparisons.into_iter().for_each(|comparison| all.add(comparison));
-    println!("{} comparisons", all.checked);
     all.assert_equal();
     let missed: Vec<Code> =
         Code::values().filter(|code| is_defined(*code) && !all.codes.contains(code)).collect();
     assert!(missed.is_empty(), "encodings that no bytes here have: {missed:?}");
 }
 
-fn legacy(size: CodeSize) -> Comparison {
+fn compare(size: CodeSize) -> Comparison {
     let mut comparison = Comparison::new();
-    spaces::legacy(size, &(0..=255), &mut |bytes| comparison.check(size, bytes));
-    comparison
-}
-
-fn vex_and_xop() -> Comparison {
-    let mut comparison = Comparison::new();
-    for size in [CodeSize::Bits32, CodeSize::Bits64] {
-        spaces::vex(&mut |bytes| comparison.check(size, bytes));
-        spaces::xop(&mut |bytes| comparison.check(size, bytes));
-    }
-    comparison
-}
-
-fn evex() -> Comparison {
-    let mut comparison = Comparison::new();
-    for size in [CodeSize::Bits32, CodeSize::Bits64] {
-        spaces::evex(&mut |bytes| comparison.check(size, bytes));
+    let mut total = 0;
+    let mut space = |name: &str, walk: &dyn Fn(&mut dyn FnMut(&[u8; LONGEST]))| {
+        walk(&mut |bytes| comparison.check(size, bytes));
+        println!("{}-bit {name}: {} instructions", size.bits(), comparison.checked - total);
+        total = comparison.checked;
+    };
+    space("opcodes", &|check| spaces::opcodes(size, check));
+    space("prefixes", &|check| spaces::legacy(size, Walk::new(check)));
+    space("VEX", &|check| spaces::vex(Walk::new(check)));
+    space("XOP", &|check| spaces::xop(Walk::new(check)));
+    space("EVEX", &|check| spaces::evex(Walk::new(check)));
+    if size == CodeSize::Bits64 {
+        space("vector opcodes", &|check| spaces::vector_opcodes(check));
     }
     comparison
 }
