@@ -7,6 +7,7 @@
 #![deny(unsafe_code)] // one allow, in random_step::memory
 
 pub mod moo;
+mod prng;
 pub mod proof;
 pub mod random_step;
 pub mod vector_run;

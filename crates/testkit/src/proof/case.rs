@@ -2,7 +2,7 @@
 
 use realmode::CodeSize;
 
-use super::layout::{Kind, Layout};
+use super::layout::{Kind, Layout, WAY_BACK};
 
 /// The mode a case runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,4 +95,26 @@ pub struct Case {
     pub segments: [Kind; 6],
     /// What it puts into memory.
     pub pokes: [Poke; 3],
+}
+
+impl Case {
+    /// What follows the instruction: a far jump to where the oracle waits, in 64-bit code a near
+    /// one. Nothing can tell whether the instruction after a case is reached but going there.
+    pub fn way_back(&self) -> Code {
+        let to = self.layout.base + WAY_BACK;
+        let mut code = Code::default();
+        let mut push = |bytes: &[u8]| bytes.iter().for_each(|byte| code.push(*byte));
+        match self.mode {
+            Mode::Bits64 => {
+                push(&[0xFF, 0x25, 0, 0, 0, 0]);
+                push(&u64::from(to).to_le_bytes());
+                return code;
+            }
+            Mode::Real | Mode::Bits16 => push(&[0x66, 0xEA]),
+            Mode::Bits32 => push(&[0xEA]),
+        }
+        push(&to.to_le_bytes());
+        push(&[0x33, 0]);
+        code
+    }
 }

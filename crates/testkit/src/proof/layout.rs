@@ -13,6 +13,9 @@ pub const ARENA_SIZE: u32 = 0xA_0000;
 /// Pages of an arena.
 pub const PAGES: usize = ARENA_SIZE as usize / 4096;
 
+/// Offset of what a case returns to, in the oracle's part.
+pub const WAY_BACK: u32 = ARENA_SIZE;
+
 /// Offset of the code. All of it is INT3 but the instruction under test.
 pub const CODE: u32 = 0x0_0000;
 /// Offset of what DS addresses.

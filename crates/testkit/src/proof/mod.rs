@@ -5,12 +5,20 @@
 //! [`Form`] is what it is an instance of, and a number makes one case out of a form, the same on
 //! every machine.
 
+mod background;
 mod case;
+pub mod emulate;
+mod form;
+pub mod generate;
 mod layout;
+mod memory;
 mod outcome;
 
 pub use case::{Case, Code, Mode, Poke};
+pub use form::{Form, Operand, Size};
 pub use layout::{
     ARENA_SIZE, ARENA_STRIDE, CODE, DATA, EXTRA, FS_DATA, GS_DATA, Kind, Layout, PAGES, STACK,
+    WAY_BACK,
 };
+pub use memory::{Memory, PAGE_WORDS};
 pub use outcome::{End, Outcome};
