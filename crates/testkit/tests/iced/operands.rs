@@ -103,6 +103,8 @@ pub(crate) fn write_string_prefixes(out: &mut String, theirs: &Instruction, bits
             | Mnemonic::Scasq
     );
     out.push_str(match (theirs.has_rep_prefix(), theirs.has_repne_prefix()) {
+        // A repeat before XLATB means nothing.
+        _ if theirs.mnemonic() == Mnemonic::Xlatb => "",
         (true, _) if is_compare => "repe ",
         (true, _) => "rep ",
         (_, true) => "repne ",

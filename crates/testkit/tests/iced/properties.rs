@@ -16,67 +16,87 @@ pub(crate) fn difference(
 ) -> Option<&'static str> {
     their_text.clear();
     let bits = size.bits();
-    let is_string = theirs.is_string_instruction() || theirs.mnemonic() == Mnemonic::Xlatb;
-    if is_string {
-        operands::write_string_prefixes(their_text, theirs, bits);
-    }
     let (prefixes, rest) = split(our_text);
-    let op_code = theirs.op_code();
-    let operand_bits = u32::from(ours.operand_size()) * 8;
-    let has_memory = theirs.op_kinds().any(|kind| kind == OpKind::Memory);
-    if is_string {
-        if theirs.mnemonic() == Mnemonic::Xlatb {
-            // iced tells of a REP that means nothing.
-            return (!their_text.ends_with(prefixes)).then_some("prefixes");
-        }
+    let found = sizes(theirs, ours);
+    if found.is_some() {
+        return found;
+    }
+    if theirs.is_string_instruction() || theirs.mnemonic() == Mnemonic::Xlatb {
+        // Its name says the rest.
+        operands::write_string_prefixes(their_text, theirs, bits);
         return (prefixes != their_text).then_some("prefixes");
-    }
-    if theirs.has_lock_prefix() != ours.is_locked() {
-        return Some("LOCK");
-    }
-    if op_code.operand_size() != 0
-        && op_code.operand_size() != operand_bits
-        && !(operand_bits == 64 && ignores_rex_w(theirs.mnemonic()))
-    {
-        return Some("operand size");
-    }
-    if is_byte(theirs) != (ours.operand_size() == 1) {
-        return Some("byte size");
-    }
-    if has_memory != ours.is_memory() {
-        return Some("memory form");
-    }
-    if op_code.address_size() != 0 && op_code.address_size() != u32::from(ours.address_size()) * 8 {
-        return Some("address size");
     }
     if bits == 64 && is_mpx(theirs.mnemonic()) && ours.address_size() == 4 {
         // SDM vol. 1, "Intel MPX Operating Environment": 67 has no effect; our text shows it.
         return None;
     }
-    if has_memory {
-        if operands::address_bits(theirs, bits) != usize::from(ours.address_size()) * 8 {
-            return Some("address size of memory");
+    memory(theirs, ours, bits).or_else(|| {
+        operands::write(their_text, theirs, bits);
+        let (operands, rounding) = split_rounding(rest.find(' ').map_or("", |at| &rest[at..]));
+        if rounding != operands::rounding(theirs) {
+            return Some("rounding");
         }
-        if segment(theirs, bits) != ours.segment() {
-            return Some("segment");
-        }
-    }
-    operands::write(their_text, theirs, bits);
-    let operands = rest.find(' ').map_or("", |at| &rest[at..]);
-    let (operands, rounding) = match operands.split_once(", {") {
-        Some((before, after)) => {
-            let (rounding, after) = after.split_once('}').unwrap_or((after, ""));
-            (format!("{before}{after}"), format!("{{{rounding}}}"))
-        }
-        None => (operands.to_string(), String::new()),
-    };
-    if rounding != operands::rounding(theirs) {
-        return Some("rounding");
-    }
-    (operands != *their_text).then_some("operands")
+        (operands != *their_text).then_some("operands")
+    })
 }
 
-/// Is a 64-bit operand size a 32-bit one? SDM vol. 2A, "IN", vol. 2B, "OUT": ports have at most 32
+/// LOCK, and the sizes that the encoding has.
+fn sizes(theirs: &Theirs, ours: &Ours) -> Option<&'static str> {
+    let op_code = theirs.op_code();
+    let operand_bits = u32::from(ours.operand_size()) * 8;
+    let address_bits = u32::from(ours.address_size()) * 8;
+    let same_operands = match op_code.operand_size() {
+        0 => true,
+        _ if operand_bits == 64 && ignores_rex_w(theirs.mnemonic()) => true,
+        bits => bits == operand_bits,
+    };
+    if theirs.has_lock_prefix() != ours.is_locked() {
+        Some("LOCK")
+    } else if !same_operands {
+        Some("operand size")
+    } else if is_byte(theirs) != (operand_bits == 8) {
+        Some("byte size")
+    } else if op_code.address_size() != 0 && op_code.address_size() != address_bits {
+        Some("address size")
+    } else {
+        None
+    }
+}
+
+/// The form, address size and segment of the memory operand.
+fn memory(theirs: &Theirs, ours: &Ours, bits: u8) -> Option<&'static str> {
+    if theirs.op_kinds().any(|kind| kind == OpKind::Memory) != ours.is_memory() {
+        Some("memory form")
+    } else if !ours.is_memory() {
+        None
+    } else if operands::address_bits(theirs, bits) != usize::from(ours.address_size()) * 8 {
+        Some("address size of memory")
+    } else {
+        (segment(theirs, bits) != ours.segment()).then_some("segment")
+    }
+}
+
+/// Prefixes and the rest of a text.
+fn split(text: &str) -> (&str, &str) {
+    let mut at = 0;
+    while let Some((word, _)) = text[at..].split_once(' ')
+        && is_prefix(word)
+    {
+        at += word.len() + 1;
+    }
+    text.split_at(at)
+}
+
+/// A list of operands without `{rd-sae}` or `{sae}`, and that.
+fn split_rounding(operands: &str) -> (String, String) {
+    let Some((before, after)) = operands.split_once(", {") else {
+        return (operands.to_string(), String::new());
+    };
+    let (rounding, after) = after.split_once('}').unwrap_or((after, ""));
+    (format!("{before}{after}"), format!("{{{rounding}}}"))
+}
+
+/// Is a 64-bit operand size a 32-bit one? SDM vol. 2A, "IN", "INS", vol. 2B, "OUT", "OUTS": ports have at most 32
 /// bits; "FLDENV", "FNSAVE" and their like: the formats are those of 16 and 32 bits; vol. 2D,
 /// "XBEGIN": the displacement is.
 fn ignores_rex_w(name: Mnemonic) -> bool {
@@ -84,6 +104,8 @@ fn ignores_rex_w(name: Mnemonic) -> bool {
         name,
         Mnemonic::In
             | Mnemonic::Out
+            | Mnemonic::Insd
+            | Mnemonic::Outsd
             | Mnemonic::Fldenv
             | Mnemonic::Fnstenv
             | Mnemonic::Fnsave
@@ -105,24 +127,14 @@ fn is_mpx(name: Mnemonic) -> bool {
     )
 }
 
-/// Prefixes and the rest of a text.
-fn split(text: &str) -> (&str, &str) {
-    let mut at = 0;
-    while let Some((word, _)) = text[at..].split_once(' ')
-        && is_prefix(word)
-    {
-        at += word.len() + 1;
-    }
-    text.split_at(at)
-}
-
 /// Is it an instruction on bytes: is the first operand that has a size one of 8 bits?
 fn is_byte(theirs: &Theirs) -> bool {
     let op_code = theirs.op_code();
     let decides = |kind: &Kind| !matches!(kind, Kind::dx | Kind::imm8 | Kind::None);
     let first = op_code.op_kinds().iter().copied().find(decides);
     matches!(first, Some(Kind::r8_or_mem | Kind::r8_reg | Kind::r8_opcode | Kind::al))
-        || first == Some(Kind::mem_offs) && theirs.memory_size().size() == 1
+        || matches!(first, Some(Kind::mem_offs | Kind::seg_rSI | Kind::es_rDI))
+            && theirs.memory_size().size() == 1
 }
 
 /// The segment of the memory operand.
