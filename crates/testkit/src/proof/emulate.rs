@@ -1,19 +1,24 @@
 //! The emulator's side: a case executed by [`Emulator`], uncached, with the memory it has.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use realmode::arch::control::{CR0_ET, CR0_NE, CR0_PE, CR4_FSGSBASE, EFER_LMA, EFER_LME, EFER_SCE};
+use realmode::arch::control::{
+    CR0_ET, CR0_MP, CR0_NE, CR0_PE, CR4_FSGSBASE, CR4_OSFXSR, CR4_OSXMMEXCPT, CR4_OSXSAVE,
+    CR4_UMIP, EFER_LMA, EFER_LME, EFER_SCE,
+};
 use realmode::arch::rflags::{OF, RF};
 use realmode::arch::vector;
 use realmode::{
-    Access, Attributes, Bus, Control, Cpu, Emulator, Intercepted, Intercepts, Phys, Prepared,
-    Profile, Registers, SegReg, Segment, Stop, TableRegister,
+    Access, Attributes, Bus, Control, Cpu, Emulator, Fpu, Intercepted, Intercepts, Pending, Phys,
+    Prepared, Profile, Registers, SegReg, Segment, Shadow, Stop, TableRegister,
 };
 
 use super::case::{Case, Mode};
 use super::layout::{ARENA_SIZE, CODE, Kind, Layout, PAGES};
 use super::memory::Memory;
 use super::outcome::{End, Outcome};
+use super::placed::{back_len, placed_code};
 
 /// Linear address of the tables; no segment and no case reaches it.
 const TABLES: u64 = 0xF000_0000;
@@ -42,6 +47,20 @@ pub enum Unfit {
 /// Numbers of pages, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages([u64; PAGES.div_ceil(64)]);
+
+impl Pages {
+    /// Is a page one of them?
+    pub(super) fn contains(&self, page: usize) -> bool {
+        self.0[page / 64] >> (page % 64) & 1 != 0
+    }
+
+    /// Adds a page.
+    pub(super) fn insert(&mut self, page: usize) {
+        if let Some(word) = self.0.get_mut(page / 64) {
+            *word |= 1 << (page % 64);
+        }
+    }
+}
 
 impl Iterator for Pages {
     type Item = usize;
@@ -84,6 +103,8 @@ pub struct Emulated<'m> {
     emulator: Emulator<'m>,
     world: World<'m>,
     layout: Layout,
+    /// The processor of the last case.
+    cpu: Box<Cpu>,
 }
 
 /// What [`Emulated`] works on.
@@ -138,7 +159,12 @@ impl<'m> Emulated<'m> {
             base: u64::from(layout.base),
             has_strayed: false,
         };
-        Emulated { emulator, world, layout }
+        Emulated { emulator, world, layout, cpu: Box::default() }
+    }
+
+    /// What the last case left in the x87, MMX and SSE registers.
+    pub fn fpu(&self) -> &Fpu {
+        &self.cpu.fpu
     }
 
     /// The arena.
@@ -146,14 +172,15 @@ impl<'m> Emulated<'m> {
         self.world.memory
     }
 
-    /// The pages that have been stored to since the last [`restore`](Emulated::restore).
+    /// The pages that the case has stored to since the last [`restore`](Emulated::restore).
     pub fn dirty(&self) -> Pages {
         Pages(self.world.memory.dirty.each_ref().map(|word| word.load(Relaxed)))
     }
 
     /// Makes the arena what it was before the case.
-    pub fn restore(&self) {
+    pub fn restore(&self, case: &Case) {
         self.dirty().for_each(|page| self.world.memory.restore(page));
+        case.poked_words().for_each(|range| self.world.memory.restore_words(range));
         self.world.memory.dirty.iter().for_each(|word| word.store(0, Relaxed));
     }
 
@@ -164,37 +191,42 @@ impl<'m> Emulated<'m> {
     pub fn run(&mut self, case: &Case) -> Result<Outcome, Unfit> {
         debug_assert_eq!(case.layout, self.layout, "a case is for one arena");
         let memory = self.world.memory;
-        case.pokes.iter().for_each(|poke| memory.poke(poke.at, poke.as_slice()));
-        let back = case.way_back();
-        let back = back.as_slice();
-        memory.poke(CODE + case.entry, case.code.as_slice());
-        memory.poke(CODE + case.entry + u32::from(case.code.len), within(case, back));
+        case.pokes.iter().for_each(|poke| memory.put(poke.at, poke.as_slice()));
+        let placed = placed_code(case);
+        memory.put(placed.at, placed.as_slice());
         self.world.has_strayed = false;
-        let mut cpu = case.cpu();
-        let start = cpu.rip;
-        let end = start + u64::from(case.code.len);
-        let result = self.run_to(&mut cpu, end, end + back.len() as u64);
+        case.start(&mut self.cpu);
+        let start = self.cpu.rip;
+        let result = self.run_to(case, start..start + u64::from(placed.len));
+        memory.put(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
         if self.world.has_strayed {
             return Err(Unfit::Strays);
         }
-        Ok(outcome(&cpu, case.mode, result?))
+        Ok(outcome(&self.cpu, case.mode, result?))
     }
 
-    /// Runs until `end`, or an exception.
-    fn run_to(&mut self, cpu: &mut Cpu, end: u64, back_end: u64) -> Result<End, Unfit> {
+    /// Runs until the instruction after the case, or an exception. The case and its way back lie
+    /// in `placed`.
+    fn run_to(&mut self, case: &Case, placed: Range<u64>) -> Result<End, Unfit> {
+        let end = placed.start + u64::from(case.code.len);
+        let is_whole = placed.end == end + u64::from(back_len(case.mode));
         self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
         for _ in 0..STEPS {
+            let cpu = &mut self.cpu;
             let stop = self.emulator.run(cpu, &mut self.world, 1);
             self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
             match stop.map_err(|_| Unfit::Unimplemented)? {
-                Stop::Budget if cpu.rip == end => return Ok(End::Returned),
-                Stop::Budget if (end..back_end).contains(&cpu.rip) => return Err(Unfit::Wanders),
-                Stop::Budget => {}
+                Stop::Budget if cpu.rip == end && is_whole => return Ok(End::Returned),
+                // The way back does not lie in the segment as a whole: to fetch it faults.
+                Stop::Budget if cpu.rip == end => {}
+                // A slice of REP, a branch to itself, or to where there is INT3.
+                Stop::Budget if cpu.rip == placed.start || !placed.contains(&cpu.rip) => {}
+                Stop::Budget => return Err(Unfit::Wanders),
                 Stop::Exception(fault) => {
                     let (vector, error) = (fault.vector, u32::from(fault.error_code));
                     return Ok(End::Exception { vector, error, rip: cpu.rip });
                 }
-                Stop::Intercept(_) => match self.software_interrupt(cpu) {
+                Stop::Intercept(_) => match self.software_interrupt() {
                     Some(end) => return Ok(end),
                     None => self.emulator.policy_mut().intercepts = Intercepts::NONE,
                 },
@@ -206,7 +238,8 @@ impl<'m> Emulated<'m> {
     }
 
     /// What INT3, INT1 and INTO raise; INT n is left to the gates, which are not for level 3.
-    fn software_interrupt(&self, cpu: &Cpu) -> Option<End> {
+    fn software_interrupt(&self) -> Option<End> {
+        let cpu = &self.cpu;
         let base = if cpu.is_64_bit_code() { 0 } else { cpu.segment(SegReg::Cs).base };
         let start = base + cpu.rip - self.world.base;
         // Prefixes may come before it.
@@ -221,12 +254,6 @@ impl<'m> Emulated<'m> {
         };
         Some(End::Exception { vector, error: 0, rip: cpu.rip + u64::from(len) })
     }
-}
-
-/// The part of the way back that lies in the code segment.
-fn within<'b>(case: &Case, back: &'b [u8]) -> &'b [u8] {
-    let room = 0x1_0000u32.saturating_sub(case.entry + u32::from(case.code.len));
-    &back[..back.len().min(room as usize)]
 }
 
 const SOFTWARE_INTERRUPTS: Intercepts = Intercepts::NONE.with(Intercepted::SoftwareInterrupt);
@@ -250,20 +277,32 @@ impl Case {
     /// The processor that it starts with.
     pub fn cpu(&self) -> Cpu {
         let mut cpu = Cpu::reset();
+        self.start(&mut cpu);
+        cpu
+    }
+
+    /// Makes a processor that another case left, or that was reset, the one that it starts with.
+    fn start(&self, cpu: &mut Cpu) {
+        cpu.shadow = Shadow::NONE;
+        cpu.pending = Pending::default();
+        cpu.msr.efer = 0;
         cpu.gpr = Registers::from(self.gpr);
         cpu.rip = u64::from(self.entry);
         cpu.rflags = self.rflags;
+        cpu.fpu = Fpu { control: 0x37F, tags: 0, ..Fpu::RESET };
         if self.mode == Mode::Real {
             cpu.seg = self.segments.map(|kind| {
                 let base = self.layout.base + kind.shape().0;
                 Segment::real((base >> 4) as u16)
             });
-            return cpu;
+            return;
         }
-        cpu.cr0 = CR0_PE | CR0_ET | CR0_NE;
+        cpu.cr0 = CR0_PE | CR0_ET | CR0_NE | CR0_MP;
+        cpu.cr4 = CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE | CR4_UMIP | CR4_FSGSBASE;
+        cpu.xcr0 = 7;
         cpu.seg = self.segments.map(|kind| self.layout.segment(kind));
         if self.mode == Mode::Bits64 {
-            self.make_long(&mut cpu);
+            self.make_long(cpu);
         }
         let table = |at, limit| TableRegister { base: TABLES + at, limit };
         cpu.gdtr = table(0, 0x7F);
@@ -277,13 +316,11 @@ impl Case {
         let entries = u32::from(self.layout.number + 1) * 16;
         cpu.ldtr = system(0x50, LOCAL, 8 * entries - 1, 0x82);
         cpu.tr = system(0x40, TASK, 0x67, 0x8B);
-        cpu
     }
 
     /// Flat 64-bit code at level 3, as the host's programs have it.
     fn make_long(&self, cpu: &mut Cpu) {
         cpu.msr.efer |= EFER_LMA | EFER_LME | EFER_SCE;
-        cpu.cr4 = CR4_FSGSBASE;
         cpu.rip += u64::from(self.layout.base + CODE);
         let flat = |selector, attributes| Segment {
             selector,

@@ -41,13 +41,16 @@ pub struct Form {
     pub operand: Operand,
     /// The operand size.
     pub size: Size,
+    /// The encoding's family.
+    pub family: &'static str,
     /// A number that this form has in every version.
     hash: u64,
 }
 
 impl Form {
     fn new(mode: Mode, encoding: Encoding, operand: Operand, size: Size) -> Form {
-        let mut form = Form { mode, encoding, operand, size, hash: 0 };
+        let family = encoding.family();
+        let mut form = Form { mode, encoding, operand, size, family, hash: 0 };
         form.hash = form.to_string().bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         form
     }
@@ -78,6 +81,16 @@ impl Form {
             .into_iter()
             .flat_map(|mode| Form::all(mode, profile))
             .find(|form| form.to_string() == key)
+    }
+
+    /// Does it use the x87, MMX or SSE registers?
+    pub(super) fn has_fpu(&self) -> bool {
+        matches!(self.family, "fpu" | "simd")
+    }
+
+    /// Does it store several words, of which silicon may have stored some when it faults?
+    pub(super) fn moves_several(&self) -> bool {
+        matches!(self.encoding.name(), "PUSHA" | "POPA" | "ENTER" | "CALL" | "INT" | "INTO")
     }
 
     pub(super) fn hash(&self) -> u64 {

@@ -8,6 +8,7 @@ mod frame;
 mod values;
 
 use realmode::arch::rflags::{ARITH, DF, IF};
+use realmode::encodings::Map;
 use realmode::{Instruction, Profile, Segmentation, decode_one};
 
 use super::case::{Case, Code, Mode, Poke};
@@ -47,7 +48,8 @@ pub fn case(form: &Form, layout: Layout, profile: &Profile, seed: u64, index: u6
         pokes: [Poke::default(); 3],
     };
     plan.draft = Draft::new(form, &mut plan.random);
-    for register in &mut plan.gpr {
+    let registers = if form.mode == Mode::Bits64 { 16 } else { 8 };
+    for register in &mut plan.gpr[..registers] {
         *register = values::value(&mut plan.random);
     }
     plan.choose_segments();
@@ -55,7 +57,6 @@ pub fn case(form: &Form, layout: Layout, profile: &Profile, seed: u64, index: u6
     plan.choose_entry();
     plan.aim();
     plan.frames();
-    plan.draft.measure(form.mode, profile);
     let rflags = plan.flags(index);
     Case {
         mode: form.mode,
@@ -135,10 +136,18 @@ impl Plan<'_> {
     fn choose_entry(&mut self) {
         let len = u64::from(self.draft.code.len);
         self.entry = match self.random.below(64) {
-            0 if !self.is_long() => (0x1_0000 - len + self.random.below(2)) as u32,
+            0 if !self.is_long() && !self.is_completed_by_linux() => {
+                (0x1_0000 - len + self.random.below(2)).min(0xFFFF) as u32
+            }
             1 => self.random.below(16) as u32,
             _ => 0x1000 + self.random.below(0xE000) as u32,
         };
+    }
+
+    /// Linux looks at the bytes of a #GP for SLDT and its like, past the limit too, and takes what
+    /// is cut off for one.
+    fn is_completed_by_linux(&self) -> bool {
+        self.form.encoding.map() == Map::TwoByte && self.form.encoding.opcode() <= 1
     }
 
     /// The linear address of an offset in the code, as 64-bit code counts.
@@ -153,7 +162,7 @@ impl Plan<'_> {
             1 => ARITH,
             _ => self.random.next() & ARITH,
         };
-        let is_string = self.form.encoding.family() == "string";
+        let is_string = self.form.family == "string";
         let down = self.random.one_in(if is_string { 3 } else { 16 });
         2 | IF | arithmetic | if down { DF } else { 0 }
     }

@@ -14,7 +14,7 @@ impl Plan<'_> {
     /// Makes every address of the instruction a likely one.
     pub(super) fn aim(&mut self) {
         self.aim_stack();
-        if self.form.encoding.family() == "string" {
+        if self.form.family == "string" {
             self.aim_strings();
         }
         self.aim_translation();
@@ -81,7 +81,7 @@ impl Plan<'_> {
             let offset = 0x400 + self.random.below(0xF800);
             let aligned = if self.random.one_in(4) { offset } else { offset & !7 };
             self.set_address(rsp, stack + aligned, 8);
-            if self.form.encoding.family() == "stack" {
+            if self.form.family == "stack" {
                 let offset = 0x400 + self.random.below(0xF800);
                 self.set_address(rbp, stack + offset, 8);
             }
@@ -92,7 +92,7 @@ impl Plan<'_> {
         let offset = self.offset(SegReg::Ss);
         let even = if self.random.one_in(4) { offset } else { offset & !1 };
         self.set_address(rsp, even, bytes);
-        if self.form.encoding.family() == "stack" {
+        if self.form.family == "stack" {
             let offset = self.offset(SegReg::Ss);
             self.set_address(rbp, offset, bytes);
         }

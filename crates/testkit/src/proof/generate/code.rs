@@ -62,7 +62,7 @@ impl Draft {
         let mut draft = Draft::default();
         let encoding = &form.encoding;
         let has_memory = form.operand == Operand::Memory
-            || encoding.family() == "string"
+            || form.family == "string"
             || encoding.operands().any(|o| matches!(o, O::Ob | O::Ov));
         let has_67 = random.one_in(if has_memory { 6 } else { 32 });
         draft.sizes(form, has_67);
@@ -159,7 +159,7 @@ impl Draft {
         if random.one_in(if takes_lock { 4 } else { 256 }) {
             self.code.push(0xF0);
         }
-        let is_string = encoding.family() == "string";
+        let is_string = form.family == "string";
         if encoding.prefix() == Prefix::Any && random.one_in(if is_string { 2 } else { 64 }) {
             self.has_repeat = true;
             self.code.push(random.pick(&[0xF2, 0xF3]));
@@ -285,7 +285,7 @@ impl Draft {
     /// Writes the displacement.
     pub(super) fn set_displacement(&mut self, value: u64) {
         if let Some(Displacement { at, len }) = self.displacement
-            && at + len <= self.code.bytes.len()
+            && at + len <= usize::from(self.code.len)
         {
             self.code.bytes[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
         }
@@ -293,7 +293,7 @@ impl Draft {
 
     /// Replaces the first `len` bytes of the immediate.
     pub(super) fn set_immediate(&mut self, value: u64, len: usize) {
-        let end = (self.tail + len).min(self.code.bytes.len());
+        let end = (self.tail + len).min(usize::from(self.code.len));
         if self.tail < end {
             let bytes = value.to_le_bytes();
             self.code.bytes[self.tail..end].copy_from_slice(&bytes[..end - self.tail]);

@@ -27,14 +27,14 @@ impl Plan<'_> {
         if is_compare && self.random.one_in(2) {
             self.expect_operand();
         }
-        match self.form.encoding.family() {
+        match self.form.family {
             "stack" | "branch" | "far" | "control" | "segment" => self.stack_frame(),
             _ => {}
         }
     }
 
     fn is_branch(&self) -> bool {
-        matches!(self.form.encoding.family(), "branch" | "far" | "condition")
+        matches!(self.form.family, "branch" | "far" | "condition")
     }
 
     /// Sixteen bytes for a memory operand.
@@ -118,6 +118,12 @@ impl Plan<'_> {
                 self.gpr[rm] = high | u64::from(self.data_selector());
             }
         }
+        if self.form.encoding.name() == "INT" {
+            // Of a host's gates, those for level 3 lead into its kernel.
+            let vector =
+                self.random.pick(&[0, 1, 2, 5, 6, 8, 13, 14, 0x20, 0x21, 0x7F, 0x81, 0xFF]);
+            self.draft.set_immediate(vector, 1);
+        }
         let operand = self.draft.operand as usize;
         if self.form.encoding.operands().any(|o| o == O::Jz) {
             let len = if self.is_long() || operand > 2 { 4 } else { operand };
@@ -174,9 +180,7 @@ impl Plan<'_> {
         let flags = (value(&mut self.random) & !KEPT_CLEAR) | IF;
         let words = match name {
             "POPF" => [flags, 0, 0, 0],
-            "POP" if self.form.encoding.family() == "segment" => {
-                [u64::from(self.data_selector()), 0, 0, 0]
-            }
+            "POP" if self.form.family == "segment" => [u64::from(self.data_selector()), 0, 0, 0],
             "IRET" => [self.code_target(), u64::from(self.code_selector()), flags, rsp],
             _ if self.is_branch() => {
                 [self.code_target(), u64::from(self.code_selector()), value(&mut self.random), rsp]
