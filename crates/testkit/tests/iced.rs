@@ -52,6 +52,7 @@ fn compare(size: CodeSize) -> Comparison {
     space("prefixes", &|check| spaces::legacy(size, Walk::new(check)));
     space("VEX", &|check| spaces::vex(Walk::new(check)));
     space("XOP", &|check| spaces::xop(Walk::new(check)));
+    space("random bytes", &|check| spaces::random(Walk::new(check)));
     space("EVEX", &|check| spaces::evex(Walk::new(check)));
     if size == CodeSize::Bits64 {
         space("vector opcodes", &|check| spaces::vector_opcodes(check));

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction as Theirs, Mnemonic};
 use realmode::{CodeSize, Features, Instruction as Ours, Profile, Segmentation, decode_one};
 
-use crate::differences::{is_known, spelling};
-use crate::operands::IP;
-use crate::properties;
+use super::differences::{is_known, spelling};
+use super::operands::IP;
+use super::properties;
 
 /// How two decoders see the same bytes.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]

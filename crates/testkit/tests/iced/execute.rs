@@ -64,6 +64,7 @@ fn execute(size: CodeSize) -> Vec<String> {
     spaces::vex(Walk::new(&mut |bytes| executions.check(bytes)));
     spaces::xop(Walk::new(&mut |bytes| executions.check(bytes)));
     spaces::evex(Walk::new(&mut |bytes| executions.check(bytes)));
+    spaces::random(Walk::new(&mut |bytes| executions.check(bytes)));
     let [completed, faulted, undefined, unimplemented] = executions.counts;
     println!(
         "{}-bit: {completed} completed, {faulted} faulted, {undefined} undefined, \

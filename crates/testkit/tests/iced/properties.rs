@@ -4,8 +4,8 @@
 use iced_x86::{Instruction as Theirs, Mnemonic, OpCodeOperandKind as Kind, OpKind, Register};
 use realmode::{CodeSize, Instruction as Ours, SegReg};
 
-use crate::compare::is_prefix;
-use crate::operands;
+use super::compare::is_prefix;
+use super::operands;
 
 /// The first property that differs. The texts are ours, and a buffer for what was expected.
 pub(crate) fn difference(

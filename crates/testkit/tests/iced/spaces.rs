@@ -37,6 +37,14 @@ impl<'c> Walk<'c> {
         Walk { every: 1, ..Walk::new(check) }
     }
 
+    /// The next of a fixed sequence of bytes.
+    fn random(&mut self) -> u8 {
+        // Knuth's MMIX generator.
+        let next = self.tail.wrapping_mul(6364136223846793005);
+        self.tail = next.wrapping_add(1442695040888963407);
+        (self.tail >> 56) as u8
+    }
+
     /// Takes `start` with these bytes behind it, one of so many.
     fn each(&mut self, start: &[&[u8]], modrms: &[u8]) {
         let mut at = self.skip;
@@ -52,12 +60,7 @@ impl<'c> Walk<'c> {
         }
         while let Some(modrm) = modrms.get(at) {
             bytes[len] = *modrm;
-            for byte in &mut bytes[len + 1..] {
-                // Knuth's MMIX generator.
-                let next = self.tail.wrapping_mul(6364136223846793005);
-                self.tail = next.wrapping_add(1442695040888963407);
-                *byte = (self.tail >> 56) as u8;
-            }
+            bytes[len + 1..].fill_with(|| self.random());
             (self.check)(&bytes);
             at += self.every;
         }
@@ -237,5 +240,26 @@ pub(crate) fn evex(mut walk: Walk<'_>) {
                 }
             }
         }
+    }
+}
+
+/// Random bytes behind some random prefixes and the beginning of a map.
+pub(crate) fn random(mut walk: Walk<'_>) {
+    const COUNT: usize = 50_000_000;
+    const PREFIXES: [u8; 16] = [
+        0x66, 0x67, 0xF2, 0xF3, 0xF0, 0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x40, 0x41, 0x44, 0x48,
+        0x4F,
+    ];
+    const MAPS: [&[u8]; 8] =
+        [&[], &[0x0F], &[0x0F, 0x38], &[0x0F, 0x3A], &[0xC4], &[0xC5], &[0x62], &[0x8F]];
+    for _ in 0..COUNT / walk.every {
+        let mut bytes = [0; LONGEST].map(|_| walk.random());
+        let prefixes = usize::from((walk.random() & 7).saturating_sub(3));
+        for byte in &mut bytes[..prefixes] {
+            *byte = PREFIXES[usize::from(*byte & 15)];
+        }
+        let map = MAPS[usize::from(walk.random() & 7)];
+        bytes[prefixes..prefixes + map.len()].copy_from_slice(map);
+        (walk.check)(&bytes);
     }
 }
