@@ -53,9 +53,9 @@ impl FlagRule {
     ];
 }
 
-/// The rule of each flag on one kind of silicon: four bits at four times the flag's place.
+/// The rule of each flag on one kind of silicon, in four bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FlagRules(u64);
+pub(crate) struct FlagRules(u32);
 
 impl FlagRules {
     /// Every flag is kept.
@@ -65,8 +65,8 @@ impl FlagRules {
     pub(crate) const fn with(mut self, flags: u64, rule: FlagRule) -> FlagRules {
         let mut left = flags & ARITH;
         while left != 0 {
-            let at = left.trailing_zeros() * 4;
-            self.0 = self.0 & !(15 << at) | (rule as u64) << at;
+            let at = FlagRules::place(left);
+            self.0 = self.0 & !(15 << at) | (rule as u32) << at;
             left &= left - 1;
         }
         self
@@ -74,7 +74,12 @@ impl FlagRules {
 
     /// The rule of a flag, given as its mask.
     pub(crate) const fn of(self, flag: u64) -> FlagRule {
-        FlagRule::ALL[(self.0 >> (flag.trailing_zeros() * 4) & 15) as usize]
+        FlagRule::ALL[(self.0 >> FlagRules::place(flag) & 15) as usize]
+    }
+
+    /// Where the rule of the lowest of these flags is: half of the flag's place is its own, too.
+    const fn place(flags: u64) -> u32 {
+        flags.trailing_zeros().div_ceil(2) * 4
     }
 }
 

@@ -99,7 +99,7 @@ impl Execution<'_> {
         if is_double && self.count >= u64::from(bits) {
             return None;
         }
-        let all = self.count % (u64::from(bits) + 1) == 0;
+        let all = self.count.is_multiple_of(u64::from(bits) + 1);
         let is_none = matches!(row.name(), "RCL" | "RCR") && all && steps == 1;
         // Intel keeps the flags where CF and the operand turn once around.
         (!is_none).then(|| self.steps(row.name(), bits, steps))

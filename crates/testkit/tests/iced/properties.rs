@@ -96,9 +96,9 @@ fn split_rounding(operands: &str) -> (String, String) {
     (format!("{before}{after}"), format!("{{{rounding}}}"))
 }
 
-/// Is a 64-bit operand size a 32-bit one? SDM vol. 2A, "IN", "INS", vol. 2B, "OUT", "OUTS": ports have at most 32
-/// bits; "FLDENV", "FNSAVE" and their like: the formats are those of 16 and 32 bits; vol. 2D,
-/// "XBEGIN": the displacement is.
+/// Is a 64-bit operand size a 32-bit one? SDM vol. 2A, "IN", "INS", vol. 2B, "OUT", "OUTS": ports
+/// have at most 32 bits; "FLDENV", "FNSAVE" and their like: the formats are those of 16 and 32
+/// bits; vol. 2D, "XBEGIN": the displacement is.
 fn ignores_rex_w(name: Mnemonic) -> bool {
     matches!(
         name,
