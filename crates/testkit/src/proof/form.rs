@@ -43,14 +43,16 @@ pub struct Form {
     pub size: Size,
     /// The encoding's family.
     pub family: &'static str,
+    /// Its name.
+    pub name: &'static str,
     /// A number that this form has in every version.
     hash: u64,
 }
 
 impl Form {
     fn new(mode: Mode, encoding: Encoding, operand: Operand, size: Size) -> Form {
-        let family = encoding.family();
-        let mut form = Form { mode, encoding, operand, size, family, hash: 0 };
+        let (family, name) = (encoding.family(), encoding.name());
+        let mut form = Form { mode, encoding, operand, size, family, name, hash: 0 };
         form.hash = form.to_string().bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
         form
     }
@@ -90,7 +92,7 @@ impl Form {
 
     /// Does it store several words, of which silicon may have stored some when it faults?
     pub(super) fn moves_several(&self) -> bool {
-        matches!(self.encoding.name(), "PUSHA" | "POPA" | "ENTER" | "CALL" | "INT" | "INTO")
+        matches!(self.name, "PUSHA" | "POPA" | "ENTER" | "CALL" | "INT" | "INTO")
     }
 
     pub(super) fn hash(&self) -> u64 {

@@ -23,7 +23,7 @@ use super::tolerated::{self, Seen};
 /// Cases of a form between two looks at the clock.
 const TURN: u64 = 16;
 /// Turns between two comparisons of all memory.
-const TURNS_BETWEEN_SWEEPS: u64 = 64;
+const TURNS_BETWEEN_SWEEPS: u64 = 256;
 
 /// What cases of one family in one mode came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

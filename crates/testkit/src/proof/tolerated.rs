@@ -72,7 +72,7 @@ pub const TOLERATED: &[Tolerated] = &[
         section: "SDM vol. 2, \"PUSHA/PUSHAD\", \"POPA/POPAD\", \"ENTER\", \"CALL\": silent on it",
         masks: Masks::All,
         applies: |seen| {
-            let moves = matches!(seen.form.encoding.name(), "PUSHA" | "POPA" | "ENTER" | "CALL");
+            let moves = matches!(seen.form.name, "PUSHA" | "POPA" | "ENTER" | "CALL");
             let is_partial =
                 matches!(seen.difference, Difference::Memory { .. } | Difference::Register { .. });
             moves && is_partial && seen.ours.end != End::Returned
@@ -85,8 +85,7 @@ pub const TOLERATED: &[Tolerated] = &[
         masks: Masks::All,
         applies: |seen| {
             let has_repeat = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, 0xF2 | 0xF3));
-            matches!(seen.form.encoding.name(), "LOOPE" | "LOOPNE")
-                && has_repeat(seen.case.code.as_slice())
+            matches!(seen.form.name, "LOOPE" | "LOOPNE") && has_repeat(seen.case.code.as_slice())
         },
     },
 ];

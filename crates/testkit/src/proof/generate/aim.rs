@@ -125,7 +125,7 @@ impl Plan<'_> {
 
     /// XLAT's table, and what CLFLUSH-like instructions without ModRM address by rAX, rBX and rDI.
     fn aim_translation(&mut self) {
-        if self.form.encoding.name() == "XLATB" {
+        if self.form.name == "XLATB" {
             let table = self.target(self.draft.segment.unwrap_or(SegReg::Ds));
             let index = self.gpr[Reg::Rax as usize] & 0xFF;
             self.set_address(Reg::Rbx as u8, table.wrapping_sub(index), self.draft.address);
@@ -231,7 +231,7 @@ impl Plan<'_> {
     /// BT and its like with a register reach memory far from their operand.
     fn aim_bit_offset(&mut self) {
         let encoding = &self.form.encoding;
-        let is_bit = matches!(encoding.name(), "BT" | "BTS" | "BTR" | "BTC")
+        let is_bit = matches!(self.form.name, "BT" | "BTS" | "BTR" | "BTC")
             && encoding.operands().any(|o| o == O::Gv);
         if !is_bit || self.form.operand != Operand::Memory {
             return;
@@ -250,7 +250,7 @@ impl Plan<'_> {
 
     /// Most quotients fit.
     fn tame_division(&mut self) {
-        if !matches!(self.form.encoding.name(), "DIV" | "IDIV") || self.random.one_in(6) {
+        if !matches!(self.form.name, "DIV" | "IDIV") || self.random.one_in(6) {
             return;
         }
         let bits = if self.form.encoding.opcode() == 0xF6 { 8 } else { 8 * self.draft.operand };

@@ -22,8 +22,7 @@ impl Plan<'_> {
             let bytes = self.operand_bytes();
             self.poke(at, &bytes);
         }
-        let is_compare =
-            matches!(self.form.encoding.name(), "CMPXCHG" | "CMPXCHG8B" | "CMPXCHG16B");
+        let is_compare = matches!(self.form.name, "CMPXCHG" | "CMPXCHG8B" | "CMPXCHG16B");
         if is_compare && self.random.one_in(2) {
             self.expect_operand();
         }
@@ -62,7 +61,7 @@ impl Plan<'_> {
     fn reads_selector(&self) -> bool {
         let encoding = &self.form.encoding;
         encoding.operands().next() == Some(O::Sw)
-            || matches!(encoding.name(), "LAR" | "LSL" | "VERR" | "VERW" | "ARPL")
+            || matches!(self.form.name, "LAR" | "LSL" | "VERR" | "VERW" | "ARPL")
     }
 
     /// A selector for a data segment register: mostly a good one.
@@ -118,7 +117,7 @@ impl Plan<'_> {
                 self.gpr[rm] = high | u64::from(self.data_selector());
             }
         }
-        if self.form.encoding.name() == "INT" {
+        if self.form.name == "INT" {
             // Of a host's gates, those for level 3 lead into its kernel.
             let vector =
                 self.random.pick(&[0, 1, 2, 5, 6, 8, 13, 14, 0x20, 0x21, 0x7F, 0x81, 0xFF]);
@@ -136,9 +135,7 @@ impl Plan<'_> {
             let target = self.code_target() & (u64::MAX >> (64 - 8 * operand));
             self.draft.set_immediate(target | selector << (8 * operand), operand + 2);
         }
-        if matches!(self.form.encoding.name(), "LOOP" | "LOOPE" | "LOOPNE" | "JCXZ")
-            && self.random.one_in(2)
-        {
+        if matches!(self.form.name, "LOOP" | "LOOPE" | "LOOPNE" | "JCXZ") && self.random.one_in(2) {
             self.gpr[Reg::Rcx as usize] = self.random.below(3);
         }
     }
@@ -149,7 +146,7 @@ impl Plan<'_> {
         let (low, high) = poke.bytes.split_at(8);
         let low = u64::from_le_bytes(low[..8].try_into().unwrap_or_default());
         let high = u64::from_le_bytes(high[..8].try_into().unwrap_or_default());
-        match (self.form.encoding.name(), self.form.size) {
+        match (self.form.name, self.form.size) {
             ("CMPXCHG", _) => self.gpr[Reg::Rax as usize] = low,
             (_, crate::proof::form::Size::Wide) => {
                 self.gpr[Reg::Rax as usize] = low;
@@ -172,7 +169,7 @@ impl Plan<'_> {
             (false, _) => rsp & 0xFFFF,
         };
         let Some(at) = self.arena_offset(SegReg::Ss, offset) else { return };
-        let name = self.form.encoding.name();
+        let name = self.form.name;
         let size = match (self.form.mode, self.draft.operand) {
             (Mode::Bits64, 4) if !matches!(name, "RETF" | "IRET") => 8,
             (_, operand) => operand as usize,
