@@ -20,8 +20,7 @@ use std::thread;
 use iced_x86::{Code, DecoderOptions, Mnemonic};
 use realmode::CodeSize;
 
-use crate::compare::{Comparison, LONGEST};
-use crate::spaces::Walk;
+use crate::compare::Comparison;
 
 const SIZES: [CodeSize; 3] = [CodeSize::Bits16, CodeSize::Bits32, CodeSize::Bits64];
 
@@ -34,6 +33,7 @@ fn lengths_validity_names_and_operands_agree_and_every_encoding_has_a_row() {
     });
     let mut all = Comparison::new();
     comparisons.into_iter().for_each(|comparison| all.add(comparison));
+    println!("{} comparisons", all.checked);
     all.assert_equal();
     let missed: Vec<Code> =
         Code::values().filter(|code| is_defined(*code) && !all.codes.contains(code)).collect();
@@ -42,20 +42,13 @@ fn lengths_validity_names_and_operands_agree_and_every_encoding_has_a_row() {
 
 fn compare(size: CodeSize) -> Comparison {
     let mut comparison = Comparison::new();
-    let mut total = 0;
-    let mut space = |name: &str, walk: &dyn Fn(&mut dyn FnMut(&[u8; LONGEST]))| {
-        walk(&mut |bytes| comparison.check(size, bytes));
-        println!("{}-bit {name}: {} instructions", size.bits(), comparison.checked - total);
-        total = comparison.checked;
-    };
-    space("opcodes", &|check| spaces::opcodes(size, check));
-    space("prefixes", &|check| spaces::legacy(size, Walk::new(check)));
-    space("VEX", &|check| spaces::vex(Walk::new(check)));
-    space("XOP", &|check| spaces::xop(Walk::new(check)));
-    space("random bytes", &|check| spaces::random(Walk::new(check)));
-    space("EVEX", &|check| spaces::evex(Walk::new(check)));
+    for (name, space) in spaces::SPACES {
+        let before = comparison.checked;
+        space(size, &mut |bytes| comparison.check(size, bytes));
+        println!("{}-bit {name}: {} instructions", size.bits(), comparison.checked - before);
+    }
     if size == CodeSize::Bits64 {
-        space("vector opcodes", &|check| spaces::vector_opcodes(check));
+        spaces::vector_opcodes(&mut |bytes| comparison.check(size, bytes));
     }
     comparison
 }

@@ -20,7 +20,7 @@ use realmode::{
 use crate::SIZES;
 use crate::compare::{Difference, LONGEST, ours, profile, theirs};
 use crate::differences::{is_known, raises_ud};
-use crate::spaces::{self, Walk};
+use crate::spaces;
 
 const RAM: usize = 0x1_0000;
 const CODE: usize = 0x8000;
@@ -59,12 +59,9 @@ fn execute(size: CodeSize) -> Vec<String> {
         counts: [0; 4],
         failed: BTreeMap::new(),
     };
-    spaces::opcodes(size, &mut |bytes| executions.check(bytes));
-    spaces::legacy(size, Walk::new(&mut |bytes| executions.check(bytes)));
-    spaces::vex(Walk::new(&mut |bytes| executions.check(bytes)));
-    spaces::xop(Walk::new(&mut |bytes| executions.check(bytes)));
-    spaces::evex(Walk::new(&mut |bytes| executions.check(bytes)));
-    spaces::random(Walk::new(&mut |bytes| executions.check(bytes)));
+    for (_, space) in spaces::SPACES {
+        space(size, &mut |bytes| executions.check(bytes));
+    }
     let [completed, faulted, undefined, unimplemented] = executions.counts;
     println!(
         "{}-bit: {completed} completed, {faulted} faulted, {undefined} undefined, \

@@ -15,8 +15,21 @@ pub(crate) type Check<'c> = &'c mut dyn FnMut(&[u8; LONGEST]);
 const EVERY: u64 = 251;
 const SEED: u64 = 0x1234_5678_9ABC_DEF0;
 
+/// Goes through a space.
+pub(crate) type Space = fn(CodeSize, Check<'_>);
+
+/// The spaces, and names for them.
+pub(crate) const SPACES: [(&str, Space); 6] = [
+    ("opcodes", opcodes),
+    ("prefixes", legacy),
+    ("VEX", vex),
+    ("XOP", xop),
+    ("EVEX", evex),
+    ("random bytes", random),
+];
+
 /// A walk through a space, which takes some of its instructions.
-pub(crate) struct Walk<'c> {
+struct Walk<'c> {
     check: Check<'c>,
     /// A fixed sequence of bytes for what follows ModRM: SIB, displacement, immediates.
     tail: u64,
@@ -27,7 +40,7 @@ pub(crate) struct Walk<'c> {
 
 impl<'c> Walk<'c> {
     /// Through all of a space, or a part of it that depends on the environment.
-    pub(crate) fn new(check: Check<'c>) -> Walk<'c> {
+    fn new(check: Check<'c>) -> Walk<'c> {
         let every = number("DECODE_EVERY", EVERY).max(1) as usize;
         Walk { check, tail: number("DECODE_SEED", SEED), every, skip: 0 }
     }
@@ -101,7 +114,7 @@ fn fewer_modrm() -> Vec<u8> {
 const MAPS: [&[u8]; 4] = [&[], &[0x0F], &[0x0F, 0x38], &[0x0F, 0x3A]];
 
 /// All opcodes of the four legacy maps behind the prefixes that choose among them.
-pub(crate) fn opcodes(size: CodeSize, check: Check<'_>) {
+fn opcodes(size: CodeSize, check: Check<'_>) {
     const PREFIXES: [&[u8]; 6] = [&[], &[0x66], &[0xF3], &[0xF2], &[0x66, 0xF3], &[0xF0]];
     const REX: [&[u8]; 4] = [&[0x48], &[0x66, 0x48], &[0xF3, 0x48], &[0xF2, 0x48]];
     let rex: &[&[u8]] = if size == CodeSize::Bits64 { &REX } else { &[] };
@@ -150,7 +163,8 @@ pub(crate) fn vector_opcodes(check: Check<'_>) {
 }
 
 /// All sets of prefixes, before all opcodes of the legacy maps with all ModRM bytes.
-pub(crate) fn legacy(size: CodeSize, mut walk: Walk<'_>) {
+fn legacy(size: CodeSize, check: Check<'_>) {
+    let mut walk = Walk::new(check);
     for prefixes in prefix_sets(size) {
         for map in MAPS {
             for opcode in 0..=255 {
@@ -187,7 +201,8 @@ fn prefix_sets(size: CodeSize) -> Vec<Vec<u8>> {
 }
 
 /// VEX: every map, W, L and pp, R, X and B; vvvv is 1111b or not.
-pub(crate) fn vex(mut walk: Walk<'_>) {
+fn vex(_: CodeSize, check: Check<'_>) {
+    let mut walk = Walk::new(check);
     for map in [0, 1, 2, 3, 7] {
         three_bytes(0xC4, map, &[0x78, 0x48, 0x08], &mut walk);
     }
@@ -200,7 +215,8 @@ pub(crate) fn vex(mut walk: Walk<'_>) {
 }
 
 /// XOP, likewise.
-pub(crate) fn xop(mut walk: Walk<'_>) {
+fn xop(_: CodeSize, check: Check<'_>) {
+    let mut walk = Walk::new(check);
     for map in [8, 9, 10, 11] {
         three_bytes(0x8F, map, &[0x78, 0x48], &mut walk);
     }
@@ -221,11 +237,12 @@ fn three_bytes(lead: u8, map: u8, vvvv: &[u8], walk: &mut Walk<'_>) {
 
 /// EVEX: every map, W and pp; zeroing, L'L, b, V' and the mask each alone and the usual ones
 /// together; vvvv is 1111b or not; R, X, B and R' together and apart; the fixed bits wrong.
-pub(crate) fn evex(mut walk: Walk<'_>) {
+fn evex(_: CodeSize, check: Check<'_>) {
     const THIRD: [u8; 18] = [
         0x08, 0x28, 0x48, 0x68, 0x18, 0x38, 0x58, 0x78, 0x09, 0x29, 0x49, 0x89, 0xA9, 0xC9, 0x59,
         0x00, 0x01, 0xDA,
     ];
+    let mut walk = Walk::new(check);
     let modrms = fewer_modrm();
     for map in [0, 1, 2, 3, 5, 6, 9] {
         for rxb in [0xF0, 0xD0, 0x60, 0x80] {
@@ -244,7 +261,7 @@ pub(crate) fn evex(mut walk: Walk<'_>) {
 }
 
 /// Random bytes behind some random prefixes and the beginning of a map.
-pub(crate) fn random(mut walk: Walk<'_>) {
+fn random(_: CodeSize, check: Check<'_>) {
     const COUNT: usize = 50_000_000;
     const PREFIXES: [u8; 16] = [
         0x66, 0x67, 0xF2, 0xF3, 0xF0, 0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x40, 0x41, 0x44, 0x48,
@@ -252,6 +269,7 @@ pub(crate) fn random(mut walk: Walk<'_>) {
     ];
     const MAPS: [&[u8]; 8] =
         [&[], &[0x0F], &[0x0F, 0x38], &[0x0F, 0x3A], &[0xC4], &[0xC5], &[0x62], &[0x8F]];
+    let mut walk = Walk::new(check);
     for _ in 0..COUNT / walk.every {
         let mut bytes = [0; LONGEST].map(|_| walk.random());
         let prefixes = usize::from((walk.random() & 7).saturating_sub(3));
