@@ -126,9 +126,10 @@ fn order_memory(_: &mut Machine<'_, '_>, _: &Op) -> Step {
 }
 
 /// CLFLUSH and its kin: the line is translated and checked as a load of one byte would be, and
-/// nothing is accessed.
+/// nothing is accessed. SDM vol. 2A, "CLFLUSH": a segment that can only be executed will do.
 fn check_line(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    m.prepare(op.seg, m.offset(op), 1, Access::Read)?;
+    let linear = m.check_segment(op.seg, m.offset(op), 1, Access::Execute)?;
+    m.prepare_linear(linear, 1, Access::Read)?;
     Ok(())
 }
 

@@ -30,6 +30,7 @@ pub(crate) mod stack;
 pub(crate) mod string;
 pub(crate) mod system;
 pub(crate) mod table;
+pub(crate) mod undefined;
 pub(crate) mod vmx;
 
 use crate::isa::row::Row;

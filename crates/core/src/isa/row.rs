@@ -3,8 +3,9 @@
 use crate::arch::cpuid::Features;
 use crate::arch::rflags;
 use crate::isa::operand::{Operand, Plan};
+use crate::isa::undefined::{FlagRule, UndefinedRules};
 use crate::op::Handler;
-use crate::profile::{Generation, Vendor};
+use crate::profile::{Generation, UndefinedFlags, Vendor};
 
 /// An opcode map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,10 +123,12 @@ pub(crate) struct Effect {
     pub changes: u64,
     /// Flags it leaves undefined.
     pub undefined: u64,
+    /// What becomes of those.
+    pub rules: UndefinedRules,
 }
 
 /// No flag changes.
-pub(crate) const KEEPS: Effect = Effect { changes: 0, undefined: 0 };
+pub(crate) const KEEPS: Effect = Effect { changes: 0, undefined: 0, rules: UndefinedRules::KEPT };
 
 /// Traits of a row that the dispatcher or the proofs ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -353,10 +356,19 @@ impl Row {
         self.effect.changes = flags;
         self
     }
-    /// Flags it leaves undefined.
-    pub(crate) const fn undefined(mut self, flags: u64) -> Row {
-        self.effect.undefined = flags;
+    /// Flags that the manual leaves undefined, and what becomes of them.
+    pub(crate) const fn undefined(mut self, flags: u64, rule: FlagRule) -> Row {
+        self.effect.undefined |= flags;
         self.effect.changes &= !flags;
+        self.on(UndefinedFlags::Early, flags, rule).on(UndefinedFlags::Intel, flags, rule).on(
+            UndefinedFlags::Amd,
+            flags,
+            rule,
+        )
+    }
+    /// What becomes of undefined flags on one kind of silicon, where it differs.
+    pub(crate) const fn on(mut self, silicon: UndefinedFlags, flags: u64, rule: FlagRule) -> Row {
+        self.effect.rules = self.effect.rules.with(silicon, flags, rule);
         self
     }
     /// All six arithmetic flags, by the result.

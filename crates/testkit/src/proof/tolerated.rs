@@ -91,8 +91,8 @@ pub const TOLERATED: &[Tolerated] = &[
         },
     },
     Tolerated {
-        name: "RETF n past the stack",
-        what: "of two faults, Zen raises that of the stack that n leaves before the selector's",
+        name: "stack fault first",
+        what: "of two faults, Zen raises that of the stack before that of the target",
         section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
         masks: Masks::All,
         applies: |seen| {
@@ -100,10 +100,7 @@ pub const TOLERATED: &[Tolerated] = &[
                 End::Exception { vector: vector::SS, error: 0, rip: u64::from(seen.case.entry) };
             let is_gp =
                 matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
-            seen.form.name == "RETF"
-                && seen.form.encoding.opcode() == 0xCA
-                && is_gp
-                && seen.theirs.end == ss
+            matches!(seen.form.name, "CALL" | "RETF") && is_gp && seen.theirs.end == ss
         },
     },
     Tolerated {
@@ -114,6 +111,36 @@ pub const TOLERATED: &[Tolerated] = &[
         applies: |seen| {
             let ud = matches!(seen.ours.end, End::Exception { vector: vector::UD, .. });
             seen.form.name == "VERW" && ud && seen.case.code.as_slice().contains(&0xF0)
+        },
+    },
+    Tolerated {
+        name: "CALL to compatibility mode",
+        what: "a far CALL out of 64-bit code pushes at an address of 32 bits",
+        section: "SDM vol. 2A, \"CALL\": silent on the size; only a stack above 4 GiB shows it",
+        masks: Masks::All,
+        applies: |seen| {
+            let vector = |end| match end {
+                End::Exception { vector, .. } => vector,
+                End::Returned | End::Hung => 0,
+            };
+            let ends = (vector(seen.ours.end), vector(seen.theirs.end));
+            seen.form.mode == Mode::Bits64
+                && seen.form.name == "CALL"
+                && ends == (vector::SS, vector::PF)
+        },
+    },
+    Tolerated {
+        name: "upper halves",
+        what: "what leaves 64-bit code loses the upper halves of the registers, sooner or later",
+        section: "SDM vol. 1, \"General-Purpose Registers in 64-Bit Mode\": undefined",
+        masks: Masks::Bits(16 * 32),
+        applies: |seen| {
+            let has_left = seen.form.mode == Mode::Bits64 && seen.ours.selectors[1] != 0x33;
+            let is_upper = matches!(
+                seen.difference,
+                Difference::Register { ours, theirs, .. } if ours as u32 == theirs as u32
+            );
+            has_left && is_upper
         },
     },
 ];
