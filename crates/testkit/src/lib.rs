@@ -4,7 +4,7 @@
 //! executes them on the emulator and says what differs; [`random_step`] runs random instructions
 //! in several ways that have to agree; [`proof`] makes cases out of the instruction rows and
 //! compares the emulator with silicon.
-// Two allows, in random_step::memory and proof::native.
+// Three allows, in random_step::memory, proof::memory and proof::native.
 #![deny(unsafe_code)]
 
 pub mod moo;
