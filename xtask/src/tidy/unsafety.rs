@@ -14,6 +14,8 @@ const ALLOWED: &[&str] = &[
     "crates/harness/",
     "crates/testkit/src/random_step/memory.rs",
     "crates/testkit/src/native",
+    "crates/testkit/src/proof/kvm/vm.rs",
+    "crates/testkit/src/proof/kvm/watchdog.rs",
     "fuzz/",
 ];
 

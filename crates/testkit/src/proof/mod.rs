@@ -6,6 +6,7 @@
 //! every machine.
 
 mod case;
+pub mod kvm;
 mod layout;
 mod outcome;
 

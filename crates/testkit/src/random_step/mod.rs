@@ -11,7 +11,7 @@ mod census;
 mod code;
 mod drive;
 mod memory;
-mod prng;
+pub(crate) mod prng;
 mod protected;
 mod state;
 mod tables;

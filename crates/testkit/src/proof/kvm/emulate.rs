@@ -1,0 +1,110 @@
+//! The same case in the emulator.
+
+use realmode::{
+    Access, Activity, Bus, Control, Cpu, Direction, Emulator, Fault, Phys, Prepared, Profile,
+    Reply, Request, SegReg, Stop, PAGE_SIZE,
+};
+
+use super::case::{SystemCase, mask};
+use super::outcome::{DeviceAccess, SystemEnd, SystemOutcome};
+use super::ram::Ram;
+
+/// Units of budget that a case may take.
+const MOST_STEPS: u32 = 5_000;
+
+/// Executes a case as KVM steps through it, with the memory it is given. `landed` is where KVM
+/// stopped, CS and IP: within a handler its place decides how much of the handler is executed.
+pub(super) fn emulate(
+    profile: &Profile,
+    ram: &Ram,
+    case: &SystemCase,
+    landed: &Cpu,
+) -> SystemOutcome {
+    ram.restore();
+    ram.begin(case);
+    let mut emulator = Emulator::new(profile, &mut []);
+    let mut world = World { ram, case, accesses: Vec::new(), faults: Vec::new() };
+    let mut cpu = case.cpu.clone();
+    let mut end = SystemEnd::Hung;
+    for _ in 0..MOST_STEPS {
+        let stop = emulator.run(&mut cpu, &mut world, 1);
+        end = match stop {
+            Ok(Stop::Budget) if cpu.activity == Activity::Running => SystemEnd::Stepped,
+            Ok(Stop::Budget | Stop::Halt | Stop::Idle) => SystemEnd::Halted,
+            Ok(Stop::Shutdown) => SystemEnd::Shutdown,
+            other => SystemEnd::Other(format!("{other:x?}")),
+        };
+        let iterates = case.is_repeated() && world.faults.is_empty() && cpu.rip == case.cpu.rip;
+        if end != SystemEnd::Stepped || !iterates {
+            break;
+        }
+    }
+    if !world.faults.is_empty() && end == SystemEnd::Stepped {
+        end = into_handler(&mut emulator, &mut cpu, &mut world, landed);
+    }
+    SystemOutcome { end, cpu, accesses: world.accesses }
+}
+
+/// After an exception KVM may have executed the first instruction of the handler, which is a NOP.
+fn into_handler<'r>(
+    emulator: &mut Emulator<'r>,
+    cpu: &mut Cpu,
+    world: &mut World<'r>,
+    landed: &Cpu,
+) -> SystemEnd {
+    let place = |cpu: &Cpu| cpu.segment(SegReg::Cs).base + cpu.rip;
+    if place(landed) == place(cpu) + 1 {
+        return match emulator.run(cpu, world, 1) {
+            Ok(Stop::Budget) => SystemEnd::Stepped,
+            other => SystemEnd::Other(format!("in the handler: {other:x?}")),
+        };
+    }
+    SystemEnd::Stepped
+}
+
+/// The world of a case.
+struct World<'r> {
+    ram: &'r Ram,
+    case: &'r SystemCase,
+    accesses: Vec<DeviceAccess>,
+    faults: Vec<Fault>,
+}
+
+impl<'a, 'r: 'a> Bus<'a> for World<'r> {
+    fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
+        let page = usize::try_from(page.0).map_or(usize::MAX, |page| page / PAGE_SIZE);
+        self.ram.host_page(page).map_or(Prepared::Mmio, Prepared::Ram)
+    }
+
+    fn mmio_read(&mut self, address: Phys, size: u8, _: &mut Control) -> Reply {
+        let data = self.case.device_data(address.0, size);
+        let request = Request { address: address.0, size, direction: Direction::Read, data };
+        self.accesses.push(DeviceAccess::Memory(request));
+        Reply::Ready(data)
+    }
+
+    fn mmio_write(&mut self, address: Phys, size: u8, data: u64, _: &mut Control) -> Reply {
+        let data = data & mask(size);
+        let request = Request { address: address.0, size, direction: Direction::Write, data };
+        self.accesses.push(DeviceAccess::Memory(request));
+        Reply::Ready(0)
+    }
+
+    fn port_in(&mut self, port: u16, size: u8, _: &mut Control) -> Reply {
+        let data = self.case.port_data(self.accesses.len(), size);
+        let request = Request { address: port.into(), size, direction: Direction::Read, data };
+        self.accesses.push(DeviceAccess::Port(request));
+        Reply::Ready(data)
+    }
+
+    fn port_out(&mut self, port: u16, size: u8, data: u64, _: &mut Control) -> Reply {
+        let data = data & mask(size);
+        let request = Request { address: port.into(), size, direction: Direction::Write, data };
+        self.accesses.push(DeviceAccess::Port(request));
+        Reply::Ready(0)
+    }
+
+    fn observe_fault(&mut self, _: &Cpu, fault: Fault) {
+        self.faults.push(fault);
+    }
+}
