@@ -24,7 +24,7 @@ pub enum Difference {
         /// In the emulator.
         emulator: u64,
     },
-    /// The first byte of memory that is not the same.
+    /// A byte of memory.
     Memory {
         /// Its physical address.
         address: usize,
@@ -36,6 +36,9 @@ pub enum Difference {
     /// What devices saw, which the outcomes have.
     Accesses,
 }
+
+/// Bytes of memory that are told one by one.
+const MOST_BYTES: usize = 64;
 
 /// Everything in which two outcomes differ.
 pub(super) fn differences(
@@ -51,7 +54,7 @@ pub(super) fn differences(
             found.push(Difference::Register { name, kvm, emulator });
         }
     }
-    if let Some((address, kvm, emulator)) = kvm_ram.difference(emulator_ram) {
+    for (address, kvm, emulator) in kvm_ram.differences(emulator_ram).take(MOST_BYTES) {
         found.push(Difference::Memory { address, kvm, emulator });
     }
     if kvm.accesses != emulator.accesses {

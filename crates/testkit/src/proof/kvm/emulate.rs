@@ -1,12 +1,13 @@
 //! The same case in the emulator.
 
 use realmode::{
-    Access, Activity, Bus, Control, Cpu, Direction, Emulator, Fault, Phys, Prepared, Profile,
+    Access, Activity, Bus, Control, Cpu, Direction, Emulator, Error, Fault, Phys, Prepared, Profile,
     Reply, Request, SegReg, Stop, PAGE_SIZE,
 };
 
 use super::case::{SystemCase, mask};
 use super::outcome::{DeviceAccess, SystemEnd, SystemOutcome};
+use super::quirk::Quirks;
 use super::ram::Ram;
 
 /// Units of budget that a case may take.
@@ -19,30 +20,63 @@ pub(super) fn emulate(
     ram: &Ram,
     case: &SystemCase,
     landed: &Cpu,
+    quirks: Quirks,
 ) -> SystemOutcome {
+    let original = case;
+    let case = &quirks.before(case);
     ram.restore();
     ram.begin(case);
-    let mut emulator = Emulator::new(profile, &mut []);
-    let mut world = World { ram, case, accesses: Vec::new(), faults: Vec::new() };
+    let mut emulator = Emulator::new(&quirks.profile(profile), &mut []);
+    if quirks.touch_delivery() {
+        emulator.policy_mut().exceptions = u32::MAX;
+    }
+    let mut world = World { ram, case, accesses: Vec::new(), faults: 0 };
     let mut cpu = case.cpu.clone();
     let mut end = SystemEnd::Hung;
     for _ in 0..MOST_STEPS {
-        let stop = emulator.run(&mut cpu, &mut world, 1);
-        end = match stop {
-            Ok(Stop::Budget) if cpu.activity == Activity::Running => SystemEnd::Stepped,
-            Ok(Stop::Budget | Stop::Halt | Stop::Idle) => SystemEnd::Halted,
-            Ok(Stop::Shutdown) => SystemEnd::Shutdown,
-            other => SystemEnd::Other(format!("{other:x?}")),
+        end = match emulator.run(&mut cpu, &mut world, 1) {
+            Ok(Stop::Exception(fault)) => {
+                world.faults += 1;
+                deliver(&mut emulator, &mut cpu, &mut world, fault, quirks)
+            }
+            stop => end_of(stop, &cpu),
         };
-        let iterates = case.is_repeated() && world.faults.is_empty() && cpu.rip == case.cpu.rip;
+        let iterates = case.is_repeated() && world.faults == 0 && cpu.rip == case.cpu.rip;
         if end != SystemEnd::Stepped || !iterates {
             break;
         }
     }
-    if !world.faults.is_empty() && end == SystemEnd::Stepped {
+    if world.faults != 0 && end == SystemEnd::Stepped {
         end = into_handler(&mut emulator, &mut cpu, &mut world, landed);
     }
+    quirks.after(original, &mut cpu);
     SystemOutcome { end, cpu, accesses: world.accesses }
+}
+
+fn end_of(stop: Result<Stop, Error>, cpu: &Cpu) -> SystemEnd {
+    match stop {
+        Ok(Stop::Budget) if cpu.activity == Activity::Running => SystemEnd::Stepped,
+        Ok(Stop::Budget | Stop::Halt | Stop::Idle) => SystemEnd::Halted,
+        Ok(Stop::Shutdown) => SystemEnd::Shutdown,
+        other => SystemEnd::Other(format!("{other:x?}")),
+    }
+}
+
+/// Delivers an exception in another way than the processor does.
+fn deliver<'r>(
+    emulator: &mut Emulator<'r>,
+    cpu: &mut Cpu,
+    world: &mut World<'r>,
+    fault: Fault,
+    quirks: Quirks,
+) -> SystemEnd {
+    let (limit, idtr) = (cpu.segment(SegReg::Ss).limit, cpu.idtr);
+    quirks.before_delivery(fault, cpu);
+    emulator.policy_mut().exceptions = 0;
+    let end = end_of(emulator.run(cpu, world, 0), cpu);
+    cpu.segment_mut(SegReg::Ss).limit = limit;
+    cpu.idtr = idtr;
+    end
 }
 
 /// After an exception KVM may have executed the first instruction of the handler, which is a NOP.
@@ -54,10 +88,7 @@ fn into_handler<'r>(
 ) -> SystemEnd {
     let place = |cpu: &Cpu| cpu.segment(SegReg::Cs).base + cpu.rip;
     if place(landed) == place(cpu) + 1 {
-        return match emulator.run(cpu, world, 1) {
-            Ok(Stop::Budget) => SystemEnd::Stepped,
-            other => SystemEnd::Other(format!("in the handler: {other:x?}")),
-        };
+        return end_of(emulator.run(cpu, world, 1), cpu);
     }
     SystemEnd::Stepped
 }
@@ -67,7 +98,7 @@ struct World<'r> {
     ram: &'r Ram,
     case: &'r SystemCase,
     accesses: Vec<DeviceAccess>,
-    faults: Vec<Fault>,
+    faults: u32,
 }
 
 impl<'a, 'r: 'a> Bus<'a> for World<'r> {
@@ -104,7 +135,7 @@ impl<'a, 'r: 'a> Bus<'a> for World<'r> {
         Reply::Ready(0)
     }
 
-    fn observe_fault(&mut self, _: &Cpu, fault: Fault) {
-        self.faults.push(fault);
+    fn observe_fault(&mut self, _: &Cpu, _: Fault) {
+        self.faults += 1;
     }
 }

@@ -12,6 +12,7 @@ mod generate;
 pub mod known;
 mod outcome;
 mod prove;
+mod quirk;
 mod ram;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod registers;
@@ -30,6 +31,7 @@ pub use compare::Difference;
 pub use generate::case;
 pub use outcome::{DeviceAccess, SystemEnd, SystemOutcome};
 pub use prove::{Extent, FamilyTally, Mismatch, Oracle, Tally, Verdict, prove_kvm, replay};
+pub use quirk::Quirk;
 pub use vm::Kvm;
 
 /// Why there is no oracle here, in one line.

@@ -13,13 +13,14 @@ use super::case::{Family, SystemCase};
 use super::compare::{Difference, differences, values};
 use super::emulate::emulate;
 use super::generate;
-use super::known::{KNOWN, Met};
+use super::known::{self, KNOWN, Met};
 use super::outcome::{SystemEnd, SystemOutcome};
+use super::quirk::Quirks;
 use super::ram::Ram;
 use super::vm::Kvm;
 
 /// Mismatches that a tally keeps; it counts all.
-const MOST_KEPT: usize = 100;
+const MOST_KEPT: usize = 100_000;
 
 /// KVM and the emulator, which is the processor that KVM offers.
 pub struct Oracle {
@@ -160,7 +161,7 @@ impl Oracle {
     /// Executes a case both ways: in KVM, and in the emulator.
     pub fn run(&mut self, case: &SystemCase) -> (SystemOutcome, SystemOutcome) {
         let kvm = self.kvm.run(case);
-        let emulator = emulate(&self.profile, &self.ram, case, &kvm.cpu);
+        let emulator = emulate(&self.profile, &self.ram, case, &kvm.cpu, Quirks::NONE);
         (kvm, emulator)
     }
 
@@ -178,18 +179,30 @@ impl Oracle {
         if found.is_empty() {
             return Verdict::Agreed;
         }
-        let met = Met { case, kvm, emulator };
-        let mut entries = Vec::new();
-        let mut rest = Vec::new();
-        for difference in found {
-            match KNOWN.iter().position(|known| known.explains(&met, &difference)) {
-                Some(entry) => entries.push(entry),
-                None => rest.push(difference),
-            }
-        }
-        entries.sort_unstable();
-        entries.dedup();
-        if rest.is_empty() { Verdict::Known(entries) } else { Verdict::Mismatch(rest) }
+        let met = Met { case, kvm, emulator, ram: &self.kvm.ram };
+        let rest = match known::explain(&met, &found) {
+            Ok(entries) => return Verdict::Known(entries),
+            Err(rest) => rest,
+        };
+        self.repeated(&met).map_or(Verdict::Mismatch(rest), Verdict::Known)
+    }
+
+    /// The known errors that the emulator has to repeat to end as KVM did, if there are such: as
+    /// few as possible.
+    fn repeated(&self, met: &Met<'_>) -> Option<Vec<usize>> {
+        let candidates = known::repeatable(met.case);
+        let mut sets: Vec<u32> = (1..1 << candidates.len()).collect();
+        sets.sort_by_key(|set| set.count_ones());
+        sets.into_iter().find_map(|set| {
+            let chosen = candidates.iter().enumerate().filter(|(bit, _)| set >> bit & 1 != 0);
+            let (mut entries, quirks): (Vec<_>, Vec<_>) = chosen.map(|(_, pair)| *pair).unzip();
+            let quirks = Quirks::of(&quirks);
+            let emulator = &emulate(&self.profile, &self.ram, met.case, &met.kvm.cpu, quirks);
+            let found = differences((met.kvm, &self.kvm.ram), (emulator, &self.ram));
+            entries.extend(known::explain(&Met { emulator, ..*met }, &found).ok()?);
+            entries.sort_unstable();
+            Some(entries)
+        })
     }
 }
 

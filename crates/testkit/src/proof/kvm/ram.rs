@@ -113,27 +113,24 @@ impl Ram {
         }
     }
 
-    /// The first address at which two memories differ, with the two bytes.
-    pub(super) fn difference(&self, other: &Ram) -> Option<(usize, u8, u8)> {
+    /// The addresses at which two memories differ, with the two bytes.
+    pub(super) fn differences(&self, other: &Ram) -> impl Iterator<Item = (usize, u8, u8)> {
         let pairs = self.changed.iter().zip(&other.changed);
         let either = pairs.map(|(a, b)| a.load(Relaxed) | b.load(Relaxed));
-        ones(either).filter(|page| *page < PAGES).find_map(|page| {
-            let mut pairs = self.cells(page).iter().zip(other.cells(page)).enumerate();
-            pairs.find_map(|(offset, (a, b))| {
+        ones(either).filter(|page| *page < PAGES).flat_map(|page| {
+            let pairs = self.cells(page).iter().zip(other.cells(page)).enumerate();
+            pairs.filter_map(move |(offset, (a, b))| {
                 let (a, b) = (a.load(Relaxed), b.load(Relaxed));
                 (a != b).then_some((page * PAGE_SIZE + offset, a, b))
             })
         })
     }
 
-    /// A byte, or 0 where there is no memory.
-    pub(super) fn byte(&self, at: u64) -> u8 {
-        let page = at as usize / PAGE_SIZE;
-        if Ram::is_backed(page) {
-            self.cells(page)[at as usize % PAGE_SIZE].load(Relaxed)
-        } else {
-            0
-        }
+    /// Is it as it was when the case began?
+    pub(super) fn is_as_begun(&self, case: &SystemCase) -> bool {
+        let fresh = Ram::new();
+        fresh.begin(case);
+        self.differences(&fresh).next().is_none()
     }
 }
 

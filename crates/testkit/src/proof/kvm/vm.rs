@@ -24,6 +24,8 @@ const MOST_TICKS: u32 = 4;
 const MOST_EXITS: usize = 5_000;
 /// Where memory is: first page, and one past the last.
 const SLOTS: [(usize, usize); 2] = [(0, HOLE), (HOLE_END, PAGES)];
+/// HLT.
+const HLT: u8 = 0xF4;
 /// Three unused pages that KVM wants on Intel, below the top of 4 GiB.
 const TSS_ADDRESS: usize = 0xFFFB_D000;
 
@@ -36,6 +38,10 @@ pub struct Kvm {
     cpuid: Vec<(u32, u32, CpuidResult)>,
     /// Whether the debug and model-specific registers may differ from those of reset.
     is_marked: bool,
+    /// Whether it steps, and not runs.
+    is_stepping: bool,
+    /// The last case did not end well.
+    is_spent: bool,
     /// KVM looks for the place to step from when it is told to step.
     renews: bool,
     _watchdog: Watchdog,
@@ -81,10 +87,17 @@ impl Kvm {
             vcpu.set_sync_valid_reg(sync);
         }
         let watchdog = Watchdog::new().map_err(failed("no timer for KVM_RUN"))?;
-        let (is_marked, renews) = (true, false);
-        let this = Kvm { vcpu, vm, ram, cpuid, is_marked, renews, _watchdog: watchdog };
-        this.step_from_here().map_err(failed("KVM does not single-step"))?;
-        Ok(this)
+        Ok(Kvm {
+            vcpu,
+            vm,
+            ram,
+            cpuid,
+            is_marked: true,
+            is_stepping: false,
+            is_spent: false,
+            renews: false,
+            _watchdog: watchdog,
+        })
     }
 
     /// From now on KVM is told to step anew for each case.
@@ -97,13 +110,21 @@ impl Kvm {
         &self.cpuid
     }
 
-    fn step_from_here(&self) -> Result<(), kvm_ioctls::Error> {
-        let control = KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP;
+    fn set_stepping(&mut self, steps: bool) -> Result<(), kvm_ioctls::Error> {
+        let control = if steps { KVM_GUESTDBG_ENABLE | KVM_GUESTDBG_SINGLESTEP } else { 0 };
+        self.is_stepping = steps;
         self.vcpu.set_guest_debug(&kvm_guest_debug { control, ..Default::default() })
     }
 
     /// Executes a case. Memory stays as the case left it until the next one.
     pub fn run(&mut self, case: &SystemCase) -> SystemOutcome {
+        if self.is_spent {
+            // What is left of the last case would go on.
+            match Kvm::open() {
+                Ok(fresh) => *self = Kvm { renews: self.renews, ..fresh },
+                Err(Unavailable(what)) => return SystemOutcome {end: SystemEnd::Other(what), cpu: case.cpu.clone(), accesses: vec![]},
+            }
+        }
         self.ram.restore();
         self.ram.begin(case);
         let (end, accesses) = match self.load(case) {
@@ -115,6 +136,7 @@ impl Kvm {
             |what| SystemEnd::Other(format!("the state cannot be read: {what}")),
             |()| end,
         );
+        self.is_spent = matches!(end, SystemEnd::Hung | SystemEnd::Other(_));
         SystemOutcome { end, cpu, accesses }
     }
 
@@ -135,7 +157,11 @@ impl Kvm {
             self.vcpu.set_kvm_immediate_exit(1);
             // It takes the registers and comes back.
             let _ = self.vcpu.run();
-            self.step_from_here()?;
+        }
+        // Stepping, KVM may report a step in place of HLT and remember that it has halted.
+        let steps = case.opcode() != [HLT];
+        if self.renews || steps != self.is_stepping {
+            self.set_stepping(steps)?;
         }
         Ok(())
     }
@@ -169,6 +195,7 @@ impl Kvm {
                     self.answer_memory(case, &mut accesses);
                     completes = true;
                 }
+                Exit::End(SystemEnd::Stepped) if self.has_more(case) => completes = false,
                 Exit::End(end) => return (end, accesses),
             }
         }
@@ -199,8 +226,8 @@ impl Kvm {
         }
     }
 
-    /// A device access is complete: is something left of the instruction? An exception that it
-    /// raises, or iterations.
+    /// Is something left of the instruction after a step or a device access? An exception that it
+    /// raises, or iterations: KVM may report a step before the one that finds RCX to be 0.
     fn has_more(&self, case: &SystemCase) -> bool {
         let sync = self.vcpu.sync_regs();
         let exception = sync.events.exception;

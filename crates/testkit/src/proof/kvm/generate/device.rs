@@ -20,8 +20,9 @@ pub(super) fn port(m: &mut Maker) {
 pub(super) fn port_string(m: &mut Maker) {
     m.operand_size();
     if m.one_in(4) {
+        // ECX counts.
         m.code(&[0x67]);
-        m.case.cpu.gpr[Reg::Rcx] &= 0xFFFF_0000 * m.random.below(2);
+        m.case.cpu.gpr[Reg::Rcx] &= 0xFFFF;
     }
     if m.one_in(4) {
         let segment = m.pick(&[0x26, 0x2E, 0x36, 0x64, 0x65]);
@@ -33,7 +34,7 @@ pub(super) fn port_string(m: &mut Maker) {
     }
     let opcode = m.pick(&[0x6C, 0x6D, 0x6E, 0x6F]);
     m.code(&[opcode]);
-    let count = m.pick(&[0, 1, 2, 3, 7, 20]);
+    let count = m.pick(&[0, 1, 2, 3, 7]);
     string_registers(m, count);
 }
 

@@ -1,0 +1,111 @@
+//! Errors of KVM that lead elsewhere: the emulator repeats them on demand, so that all the rest
+//! of such a case is compared too.
+
+use realmode::arch::rflags::{AC, IF, TF};
+use realmode::{Cpu, Event, Fault, Features, Profile, Reg, SegReg};
+
+use super::case::SystemCase;
+
+/// Something that KVM does in another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Quirk {
+    /// The delivery of an exception clears the upper half of ESP.
+    CutStack,
+    /// The delivery of an exception does not check the limit of SS.
+    NoStackLimit,
+    /// The limit of the interrupt table is not checked.
+    NoTableLimit,
+    /// INT n with n from 80h on looks for the entry 400h bytes lower.
+    BelowTable,
+    /// MOV CR4 takes bits whose features CPUID does not offer.
+    ControlBits,
+    /// WRMSR does not take EFER.FFXSR although CPUID offers it.
+    NoFastFxsave,
+    /// MOV to a segment register that cannot be loaded reads its operand first.
+    ReadsFirst,
+}
+
+/// Several of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Quirks(u32);
+
+impl Quirks {
+    pub(super) const NONE: Quirks = Quirks(0);
+
+    pub(super) fn of(quirks: &[Quirk]) -> Quirks {
+        Quirks(quirks.iter().fold(0, |all, quirk| all | 1 << *quirk as u32))
+    }
+
+    fn has(self, quirk: Quirk) -> bool {
+        self.0 >> quirk as u32 & 1 != 0
+    }
+
+    /// Is the delivery of exceptions another?
+    pub(super) fn touch_delivery(self) -> bool {
+        [Quirk::CutStack, Quirk::NoStackLimit, Quirk::NoTableLimit].map(|q| self.has(q)).contains(&true)
+    }
+
+    /// The processor with them.
+    pub(super) fn profile(self, profile: &Profile) -> Profile {
+        let mut profile = profile.clone();
+        if self.has(Quirk::ControlBits) {
+            profile.features |= Features::SMEP
+                .union(Features::SMAP)
+                .union(Features::PKU)
+                .union(Features::UMIP)
+                .union(Features::LA57)
+                .union(Features::FSGSBASE)
+                .union(Features::PCID)
+                .union(Features::XSAVE);
+        }
+        if self.has(Quirk::NoFastFxsave) {
+            profile.features.remove(Features::FXSR_OPT);
+        }
+        profile
+    }
+
+    /// The case with them, before it is executed.
+    pub(super) fn before(self, case: &SystemCase) -> SystemCase {
+        let mut case = case.clone();
+        let is_software = matches!(case.opcode(), [0xCC | 0xCD | 0xCE, ..]);
+        if self.has(Quirk::NoTableLimit) && is_software || self.has(Quirk::BelowTable) {
+            case.cpu.idtr.limit = u16::MAX;
+        }
+        if self.has(Quirk::BelowTable) && case.cpu.idtr.base >= 0x400 {
+            case.cpu.idtr.base -= 0x400;
+        }
+        if self.has(Quirk::ReadsFirst) {
+            let modrm = usize::from(case.code.len) - case.opcode().len() + 1;
+            // MOV ES.
+            case.code.bytes[modrm] &= 0b1100_0111;
+        }
+        case
+    }
+
+    /// The processor after it has been executed.
+    pub(super) fn after(self, case: &SystemCase, cpu: &mut Cpu) {
+        if matches!(case.opcode(), [0xCC | 0xCD | 0xCE, ..]) {
+            cpu.idtr = case.cpu.idtr;
+        }
+        if self.has(Quirk::BelowTable) && case.cpu.idtr.base < 0x400 {
+            // Nothing is there, and the frame is all that comes of it.
+            let rflags = case.cpu.rflags & !(IF | TF | AC);
+            *cpu = Cpu { rflags, shadow: cpu.shadow, ..case.cpu.clone() };
+        }
+    }
+
+    /// The processor that is to deliver an exception.
+    pub(super) fn before_delivery(self, fault: Fault, cpu: &mut Cpu) {
+        if self.has(Quirk::CutStack) {
+            cpu.gpr[Reg::Rsp] &= 0xFFFF;
+        }
+        if self.has(Quirk::NoStackLimit) {
+            cpu.segment_mut(SegReg::Ss).limit = u32::MAX;
+        }
+        if self.has(Quirk::NoTableLimit) {
+            cpu.idtr.limit = u16::MAX;
+        }
+        cpu.pending.event = Some(Event::Exception(fault));
+    }
+}
