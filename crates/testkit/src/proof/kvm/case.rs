@@ -2,6 +2,7 @@
 
 use realmode::{Cpu, SegReg};
 
+use super::outcome::DeviceAccess;
 use crate::proof::case::{Code, Poke};
 use crate::random_step::prng::mix;
 
@@ -125,9 +126,10 @@ impl SystemCase {
         &code[first..]
     }
 
-    /// What the port answers to the read with this number.
-    pub(super) fn port_data(&self, number: usize, size: u8) -> u64 {
-        mix(self.salt ^ number as u64) & mask(size)
+    /// What a port answers after these accesses.
+    pub(super) fn port_data(&self, accesses: &[DeviceAccess], size: u8) -> u64 {
+        let is_port = |access: &&DeviceAccess| matches!(access, DeviceAccess::Port(_));
+        mix(self.salt ^ accesses.iter().filter(is_port).count() as u64) & mask(size)
     }
 
     /// What devices answer at an address.

@@ -50,6 +50,9 @@ pub(super) fn emulate(
         end = into_handler(&mut emulator, &mut cpu, &mut world, landed);
     }
     quirks.after(original, &mut cpu);
+    if case.code != original.code {
+        ram.poke(original.start(), original.code.as_slice());
+    }
     SystemOutcome { end, cpu, accesses: world.accesses }
 }
 
@@ -70,11 +73,11 @@ fn deliver<'r>(
     fault: Fault,
     quirks: Quirks,
 ) -> SystemEnd {
-    let (limit, idtr) = (cpu.segment(SegReg::Ss).limit, cpu.idtr);
+    let (ss, idtr) = (*cpu.segment(SegReg::Ss), cpu.idtr);
     quirks.before_delivery(fault, cpu);
     emulator.policy_mut().exceptions = 0;
     let end = end_of(emulator.run(cpu, world, 0), cpu);
-    cpu.segment_mut(SegReg::Ss).limit = limit;
+    *cpu.segment_mut(SegReg::Ss) = ss;
     cpu.idtr = idtr;
     end
 }
@@ -122,7 +125,7 @@ impl<'a, 'r: 'a> Bus<'a> for World<'r> {
     }
 
     fn port_in(&mut self, port: u16, size: u8, _: &mut Control) -> Reply {
-        let data = self.case.port_data(self.accesses.len(), size);
+        let data = self.case.port_data(&self.accesses, size);
         let request = Request { address: port.into(), size, direction: Direction::Read, data };
         self.accesses.push(DeviceAccess::Port(request));
         Reply::Ready(data)

@@ -13,7 +13,7 @@ use super::case::{Family, SystemCase};
 use super::compare::{Difference, differences, values};
 use super::emulate::emulate;
 use super::generate;
-use super::known::{self, KNOWN, Met};
+use super::known::{self, Met};
 use super::outcome::{SystemEnd, SystemOutcome};
 use super::quirk::Quirks;
 use super::ram::Ram;
@@ -93,7 +93,7 @@ pub struct Tally {
     pub families: [FamilyTally; Family::ALL.len()],
     /// Cases that KVM does not emulate, by instruction.
     pub not_offered: BTreeMap<&'static str, u64>,
-    /// Cases that each entry of [`KNOWN`] explains.
+    /// Cases that each entry of [`known::all`] explains.
     pub known: Vec<u64>,
     /// The first mismatches.
     pub mismatches: Vec<Mismatch>,
@@ -113,7 +113,7 @@ impl Tally {
 
     /// The known errors that no case met: in a long run they are there no more.
     pub fn stale(&self) -> impl Iterator<Item = &'static str> {
-        let never = KNOWN.iter().zip(&self.known).filter(|(_, count)| **count == 0);
+        let never = known::all().zip(&self.known).filter(|(_, count)| **count == 0);
         never.map(|(known, _)| known.name)
     }
 
@@ -246,7 +246,7 @@ pub fn prove_kvm(
     progress: &mut dyn FnMut(&Tally),
 ) -> Result<Tally, Unavailable> {
     let mut oracle = Oracle::open()?;
-    let mut tally = Tally { known: vec![0; KNOWN.len()], ..Tally::default() };
+    let mut tally = Tally { known: vec![0; known::all().count()], ..Tally::default() };
     let start = Instant::now();
     for index in 0.. {
         let goes_on = match extent {

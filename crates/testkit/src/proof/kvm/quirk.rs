@@ -2,7 +2,7 @@
 //! of such a case is compared too.
 
 use realmode::arch::rflags::{AC, IF, TF};
-use realmode::{Cpu, Event, Fault, Features, Profile, Reg, SegReg};
+use realmode::{Attributes, Cpu, Event, Fault, Features, Profile, Reg, SegReg, Vendor};
 
 use super::case::SystemCase;
 
@@ -10,7 +10,8 @@ use super::case::SystemCase;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Quirk {
-    /// The delivery of an exception clears the upper half of ESP.
+    /// The delivery of an exception takes SP for the stack pointer, whatever SS.B says, and clears
+    /// the upper half of ESP.
     CutStack,
     /// The delivery of an exception does not check the limit of SS.
     NoStackLimit,
@@ -22,8 +23,18 @@ pub enum Quirk {
     ControlBits,
     /// WRMSR does not take EFER.FFXSR although CPUID offers it.
     NoFastFxsave,
+    /// LOCK MOV CR0 is #UD although CPUID says that it is MOV CR8.
+    NoLockedCr8,
     /// MOV to a segment register that cannot be loaded reads its operand first.
     ReadsFirst,
+    /// A far CALL or IRET to an EIP beyond FFFF is #GP before its stack is looked at.
+    TargetFirst,
+    /// LGDT and LIDT with a 16-bit operand read five bytes.
+    FiveBytes,
+    /// PUSH of a segment register with a 32-bit operand writes two bytes on an AMD processor too.
+    HalfPush,
+    /// POP of a segment register with a 32-bit operand reads two bytes.
+    HalfPop,
 }
 
 /// Several of them.
@@ -43,7 +54,7 @@ impl Quirks {
 
     /// Is the delivery of exceptions another?
     pub(super) fn touch_delivery(self) -> bool {
-        [Quirk::CutStack, Quirk::NoStackLimit, Quirk::NoTableLimit].map(|q| self.has(q)).contains(&true)
+        self.has(Quirk::CutStack) || self.has(Quirk::NoStackLimit) || self.has(Quirk::NoTableLimit)
     }
 
     /// The processor with them.
@@ -61,6 +72,12 @@ impl Quirks {
         }
         if self.has(Quirk::NoFastFxsave) {
             profile.features.remove(Features::FXSR_OPT);
+        }
+        if self.has(Quirk::NoLockedCr8) {
+            profile.features.remove(Features::CR8_LEGACY);
+        }
+        if self.has(Quirk::HalfPush) {
+            profile.vendor = Vendor::Intel;
         }
         profile
     }
@@ -80,6 +97,15 @@ impl Quirks {
             // MOV ES.
             case.code.bytes[modrm] &= 0b1100_0111;
         }
+        let beyond = [(Quirk::TargetFirst, u32::MAX), (Quirk::FiveBytes, 1), (Quirk::HalfPop, 2)];
+        for (_, bytes) in beyond.into_iter().filter(|(quirk, _)| self.has(*quirk)) {
+            // No more than that much is missing.
+            let segments = [SegReg::Es, SegReg::Ss, SegReg::Ds, SegReg::Fs, SegReg::Gs];
+            for register in segments {
+                let limit = &mut case.cpu.segment_mut(register).limit;
+                *limit = limit.saturating_add(bytes);
+            }
+        }
         case
     }
 
@@ -87,6 +113,10 @@ impl Quirks {
     pub(super) fn after(self, case: &SystemCase, cpu: &mut Cpu) {
         if matches!(case.opcode(), [0xCC | 0xCD | 0xCE, ..]) {
             cpu.idtr = case.cpu.idtr;
+        }
+        for (now, before) in cpu.seg.iter_mut().zip(&case.cpu.seg) {
+            // Real mode loads no limit.
+            now.limit = before.limit;
         }
         if self.has(Quirk::BelowTable) && case.cpu.idtr.base < 0x400 {
             // Nothing is there, and the frame is all that comes of it.
@@ -99,6 +129,7 @@ impl Quirks {
     pub(super) fn before_delivery(self, fault: Fault, cpu: &mut Cpu) {
         if self.has(Quirk::CutStack) {
             cpu.gpr[Reg::Rsp] &= 0xFFFF;
+            cpu.segment_mut(SegReg::Ss).attributes.0 &= !Attributes::DB;
         }
         if self.has(Quirk::NoStackLimit) {
             cpu.segment_mut(SegReg::Ss).limit = u32::MAX;

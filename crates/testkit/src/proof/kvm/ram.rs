@@ -37,6 +37,11 @@ static BACKGROUND: LazyLock<Vec<u8>> = LazyLock::new(|| {
     bytes
 });
 
+/// The byte that every case begins with, if there is memory at `address`.
+pub(super) fn background(address: usize) -> Option<u8> {
+    BACKGROUND.get(address).copied()
+}
+
 /// Memory, with a bit for each page that may not be as the background says.
 pub(super) struct Ram {
     pages: Box<[Page]>,
@@ -86,7 +91,7 @@ impl Ram {
     }
 
     /// Puts bytes somewhere; those outside memory are lost.
-    fn poke(&self, at: u64, bytes: &[u8]) {
+    pub(super) fn poke(&self, at: u64, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             let at = at as usize + i;
             if Ram::is_backed(at / PAGE_SIZE) {
@@ -124,6 +129,15 @@ impl Ram {
                 (a != b).then_some((page * PAGE_SIZE + offset, a, b))
             })
         })
+    }
+
+    /// A little-endian number of `size` bytes; bytes outside memory are 0.
+    pub(super) fn number(&self, at: u64, size: u64) -> u64 {
+        let byte = |at: usize| match Ram::is_backed(at / PAGE_SIZE) {
+            true => self.cells(at / PAGE_SIZE)[at % PAGE_SIZE].load(Relaxed).into(),
+            false => 0,
+        };
+        (0..size).fold(0, |number, i| number | byte((at + i) as usize) << (8 * i))
     }
 
     /// Is it as it was when the case began?

@@ -251,7 +251,7 @@ impl Kvm {
             let mut word = [0; 8];
             let reads = u32::from(io.direction) == KVM_EXIT_IO_IN;
             if reads {
-                word = case.port_data(accesses.len(), io.size).to_le_bytes();
+                word = case.port_data(accesses, io.size).to_le_bytes();
                 element.copy_from_slice(&word[..size]);
             } else {
                 word[..size].copy_from_slice(element);

@@ -108,11 +108,15 @@ pub(super) fn memory(m: &mut Maker) {
 
 /// A stack in a device.
 fn stacked(m: &mut Maker) {
+    if m.one_in(12) {
+        // INT3, where another operand size should mean nothing.
+        return m.code(&[0xCC]);
+    }
     m.operand_size();
     let code: &[u8] = m.pick(&[
         &[0x50], &[0x58], &[0x60], &[0x61], &[0x06], &[0x07], &[0x9C], &[0xC9],
         &[0x68, 1, 2, 3, 4], &[0x8F, 0x46, 0], &[0xFF, 0x76, 0], &[0xE8, 1, 0, 0, 0], &[0xC3],
-        &[0xCB], &[0xCC], &[0x9A, 1, 2, 3, 0, 5, 6], &[0x01, 0x46, 0], &[0x8B, 0x46, 0],
+        &[0xCB], &[0x9A, 1, 2, 3, 0, 5, 6], &[0x01, 0x46, 0], &[0x8B, 0x46, 0],
     ]);
     m.code(code);
 }

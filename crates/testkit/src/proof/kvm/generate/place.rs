@@ -17,12 +17,24 @@ impl Maker {
     /// Makes an operand, with what it needs of prefixes and registers. To be called before the
     /// opcode is appended.
     pub(super) fn operand(&mut self) -> Operand {
+        let offset = self.offset();
+        self.operand_at(offset)
+    }
+
+    fn offset(&mut self) -> u32 {
         let offset = match self.random.below(8) {
             0 => 0xFFF0 + self.random.below(16),
             1 => 0x7FF8 + self.random.below(16),
             2 => 0xFF0 + self.random.below(16),
             _ => self.random.below(0xFFF0),
-        } as u32;
+        };
+        offset as u32
+    }
+
+    /// The same, of a far pointer, which does not reach beyond offset FFFF: KVM takes it as one
+    /// operand where a processor takes it as two.
+    pub(super) fn pointer(&mut self) -> Operand {
+        let offset = self.offset().min(0xFFF8);
         self.operand_at(offset)
     }
 

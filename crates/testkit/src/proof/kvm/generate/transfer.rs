@@ -29,7 +29,7 @@ pub(super) fn segment(m: &mut Maker) {
             m.on_stack(&[selector], wide);
         }
         _ => {
-            let operand = m.operand();
+            let operand = m.pointer();
             let code: &[u8] = m.pick(&[
                 &[0xC4], &[0xC5], &[0x0F, 0xB2], &[0x0F, 0xB4], &[0x0F, 0xB5],
             ]);
@@ -64,7 +64,7 @@ pub(super) fn far(m: &mut Maker) {
             m.code(&selector.to_le_bytes());
         }
         2 | 3 => {
-            let operand = m.operand();
+            let operand = m.pointer();
             let digit = m.pick(&[3, 5]);
             m.code(&[0xFF]);
             m.modrm(&operand, digit);
@@ -117,7 +117,11 @@ pub(super) fn interrupt(m: &mut Maker) {
     if m.one_in(6) {
         short_table(m);
     }
-    match m.random.below(8) {
+    let kind = m.random.below(8);
+    if kind < 4 && m.one_in(8) {
+        m.code(&[0x66]);
+    }
+    match kind {
         0 | 1 => {
             let vector = m.random.next() as u8;
             m.code(&[0xCD, vector]);
