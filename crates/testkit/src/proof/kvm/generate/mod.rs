@@ -96,14 +96,18 @@ impl Maker {
             _ => random.below(0x8000) * 2,
         };
         cpu.gpr[Reg::Rsp] = cpu.gpr[Reg::Rsp] & 0xFFFF_0000 | stack;
-        if cpu.segment(SegReg::Ss).attributes.is_big() {
-            cpu.gpr[Reg::Rsp] = stack;
+        let ss = cpu.segment(SegReg::Ss);
+        if ss.attributes.is_big() {
+            // SDM vol. 3A, "Limit Checking": what wraps at 4 GiB may or may not fault.
+            cpu.gpr[Reg::Rsp] = if ss.limit == u32::MAX { stack | 0x100 } else { stack };
         }
         cpu.gdtr = TableRegister { base: random.next() & 0xFFFF_FFFF, limit: random.next() as u16 };
         let base = random.pick(&TABLES).into();
         cpu.idtr = TableRegister { base, limit: random.pick(&[0x3FF, 0x3FF, 0xFFFF]) };
         match random.below(16) {
-            0 => cpu.shadow = Shadow { sti: true, mov_ss: false },
+            0 if cpu.rflags & rflags::IF != 0 => {
+                cpu.shadow = Shadow { sti: true, mov_ss: false };
+            }
             1 => cpu.shadow = Shadow { sti: false, mov_ss: true },
             _ => {}
         }

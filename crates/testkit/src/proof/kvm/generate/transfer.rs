@@ -1,7 +1,7 @@
 //! Segment loads, far transfers, interrupts, exceptions.
 
 use realmode::arch::rflags::{FIXED, TF};
-use realmode::{Reg, SegReg};
+use realmode::{Reg, SegReg, Segment};
 
 use super::Maker;
 
@@ -114,14 +114,13 @@ fn near(m: &mut Maker, target: u32, wide: bool) {
 
 /// INT n, INT3, INTO, IRET.
 pub(super) fn interrupt(m: &mut Maker) {
+    if m.one_in(16) {
+        return wide_interrupt(m);
+    }
     if m.one_in(6) {
         short_table(m);
     }
-    let kind = m.random.below(8);
-    if kind < 4 && m.one_in(8) {
-        m.code(&[0x66]);
-    }
-    match kind {
+    match m.random.below(8) {
         0 | 1 => {
             let vector = m.random.next() as u8;
             m.code(&[0xCD, vector]);
@@ -135,6 +134,20 @@ pub(super) fn interrupt(m: &mut Maker) {
             m.on_stack(&[target, selector.into(), image], wide);
             m.code(&[0xCF]);
         }
+    }
+}
+
+/// An interrupt with a 32-bit operand, which makes no difference to a processor. KVM's is another,
+/// and so that all of it can be looked at, nothing else happens.
+fn wide_interrupt(m: &mut Maker) {
+    m.case.cpu.idtr.limit = 0x3FF;
+    let ss = m.case.cpu.segment_mut(SegReg::Ss);
+    *ss = Segment::real(ss.selector);
+    m.case.cpu.gpr[Reg::Rsp] = 0x100 + m.random.below(0xFE00);
+    let (opcode, vector) = (m.pick(&[0xCC, 0xCD, 0xCE]), m.random.below(0x80) as u8);
+    m.code(&[0x66, opcode]);
+    if opcode == 0xCD {
+        m.code(&[vector]);
     }
 }
 

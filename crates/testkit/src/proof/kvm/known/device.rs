@@ -90,6 +90,12 @@ pub(super) const KNOWN: &[Known] = &[
                 && match difference {
                     Difference::End { .. } => true,
                     Difference::Accesses => met.emulator.accesses.starts_with(&met.kvm.accesses),
+                    // Of the frame, or of what the instruction pushed.
+                    Difference::Memory { address, .. } => {
+                        let top = met.case.cpu.segment(SegReg::Ss).base
+                            + (met.case.cpu.gpr[Reg::Rsp] & 0xFFFF);
+                        (top.saturating_sub(12)..top).contains(&(*address as u64))
+                    }
                     Difference::Register { name: "rflags", kvm, .. } => {
                         *kvm == met.case.cpu.rflags | RF
                     }
@@ -111,15 +117,15 @@ pub(super) const KNOWN: &[Known] = &[
     },
     Known {
         name: "ins-block",
-        kvm: "REP INS reads a block from the port before it stores",
+        kvm: "REP INS into a device reads ahead from the port, and may lose what it has read",
         manual: "SDM vol. 2, REP: iteration by iteration",
         kind: Kind::Differs(|met, difference| {
             let (kvm, emulator) = (&met.kvm.accesses, &met.emulator.accesses);
             *difference == Difference::Accesses
                 && met.case.is_repeated()
                 && matches!(met.case.opcode(), [0x6C | 0x6D, ..])
-                && reads(kvm) == reads(emulator)
-                && writes(kvm) == writes(emulator)
+                && reads(kvm).starts_with(&reads(emulator))
+                && places(&writes(kvm)) == places(&writes(emulator))
         }),
     },
     Known {
@@ -160,6 +166,10 @@ fn reads(accesses: &[DeviceAccess]) -> Vec<DeviceAccess> {
 
 fn writes(accesses: &[DeviceAccess]) -> Vec<DeviceAccess> {
     only(accesses, Direction::Write)
+}
+
+fn places(accesses: &[DeviceAccess]) -> Vec<(u64, u8)> {
+    accesses.iter().map(request).map(|request| (request.address, request.size)).collect()
 }
 
 /// The accesses to memory byte by byte: direction, address, data.

@@ -3,7 +3,7 @@
 use super::super::case::SystemCase;
 use super::super::quirk::Quirk;
 use super::super::ram::background;
-use super::{Difference, Kind, Known, Met};
+use super::{Difference, Kind, Known, has_raised};
 
 pub(super) const KNOWN: &[Known] = &[
     Known {
@@ -11,6 +11,20 @@ pub(super) const KNOWN: &[Known] = &[
         kvm: "MOV to CS or to a register that does not exist reads its operand before it is #UD",
         manual: "SDM vol. 3A, Priority Among Concurrent Events: #UD comes with decode",
         kind: Kind::Repeats(Quirk::ReadsFirst, |case| matches!(case.opcode(), [0x8E, ..])),
+    },
+    Known {
+        name: "undefined-length",
+        kvm: "the ModRM byte of 0F 00 is fetched, and the limit of CS checked, before it is #UD",
+        manual: "SDM vol. 3A, Priority Among Concurrent Events: how much is fetched is not said",
+        kind: Kind::Differs(|met, difference| {
+            let Difference::Register { name, .. } = difference else { return false };
+            let case = met.case;
+            matches!(case.opcode(), [0x0F, 0x00, ..])
+                && case.cpu.rip + u64::from(case.code.len) > 0x1_0000
+                && met.kvm_raised(13)
+                && has_raised(met.emulator, 6)
+                && matches!(*name, "rip" | "cs.selector" | "cs.base")
+        }),
     },
     Known {
         name: "push-sreg",

@@ -51,12 +51,15 @@ impl Met<'_> {
 
     /// Did KVM end in the handler of this vector?
     fn kvm_raised(&self, vector: u64) -> bool {
-        let cpu = &self.kvm.cpu;
-        let at = cpu.segment(SegReg::Cs).base + cpu.rip;
-        HANDLERS.map(|handlers| u64::from(handlers) + vector * 4).iter().any(|start| {
-            (*start..start + 2).contains(&at)
-        })
+        has_raised(self.kvm, vector)
     }
+}
+
+/// Is the end in the handler of this vector?
+fn has_raised(outcome: &SystemOutcome, vector: u64) -> bool {
+    let at = outcome.cpu.segment(SegReg::Cs).base + outcome.cpu.rip;
+    let starts = HANDLERS.map(|handlers| u64::from(handlers) + vector * 4);
+    starts.iter().any(|start| (*start..start + 2).contains(&at))
 }
 
 /// Every known error: of the system, of single instructions, of devices.
