@@ -37,7 +37,7 @@ pub(super) fn emulate(
         end = match emulator.run(&mut cpu, &mut world, 1) {
             Ok(Stop::Exception(fault)) => {
                 world.faults += 1;
-                deliver(&mut emulator, &mut cpu, &mut world, fault, quirks)
+                deliver(&mut emulator, &mut cpu, &mut world, (original, fault, quirks))
             }
             stop => end_of(stop, &cpu),
         };
@@ -70,11 +70,10 @@ fn deliver<'r>(
     emulator: &mut Emulator<'r>,
     cpu: &mut Cpu,
     world: &mut World<'r>,
-    fault: Fault,
-    quirks: Quirks,
+    (case, fault, quirks): (&SystemCase, Fault, Quirks),
 ) -> SystemEnd {
     let (ss, idtr) = (*cpu.segment(SegReg::Ss), cpu.idtr);
-    quirks.before_delivery(fault, cpu);
+    quirks.before_delivery(case, fault, cpu);
     emulator.policy_mut().exceptions = 0;
     let end = end_of(emulator.run(cpu, world, 0), cpu);
     *cpu.segment_mut(SegReg::Ss) = ss;

@@ -6,6 +6,9 @@ use realmode::{Attributes, Cpu, Event, Fault, Features, Profile, Reg, SegReg, Ve
 
 use super::case::SystemCase;
 
+/// IRET.
+const IRET: u8 = 0xCF;
+
 /// Something that KVM does in another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -54,7 +57,9 @@ impl Quirks {
 
     /// Is the delivery of exceptions another?
     pub(super) fn touch_delivery(self) -> bool {
-        self.has(Quirk::CutStack) || self.has(Quirk::NoStackLimit) || self.has(Quirk::NoTableLimit)
+        let such =
+            [Quirk::CutStack, Quirk::NoStackLimit, Quirk::NoTableLimit, Quirk::TargetFirst];
+        such.into_iter().any(|quirk| self.has(quirk))
     }
 
     /// The processor with them.
@@ -97,6 +102,9 @@ impl Quirks {
             // MOV ES.
             case.code.bytes[modrm] &= 0b1100_0111;
         }
+        if self.has(Quirk::TargetFirst) && case.opcode() != [IRET] {
+            case.cpu.gpr[Reg::Rsp] = 0x8000;
+        }
         let beyond = [(Quirk::TargetFirst, u32::MAX), (Quirk::FiveBytes, 1), (Quirk::HalfPop, 2)];
         for (_, bytes) in beyond.into_iter().filter(|(quirk, _)| self.has(*quirk)) {
             // No more than that much is missing.
@@ -126,7 +134,11 @@ impl Quirks {
     }
 
     /// The processor that is to deliver an exception.
-    pub(super) fn before_delivery(self, fault: Fault, cpu: &mut Cpu) {
+    pub(super) fn before_delivery(self, case: &SystemCase, fault: Fault, cpu: &mut Cpu) {
+        if self.has(Quirk::TargetFirst) {
+            cpu.gpr[Reg::Rsp] = case.cpu.gpr[Reg::Rsp];
+            cpu.segment_mut(SegReg::Ss).limit = case.cpu.segment(SegReg::Ss).limit;
+        }
         if self.has(Quirk::CutStack) {
             cpu.gpr[Reg::Rsp] &= 0xFFFF;
             cpu.segment_mut(SegReg::Ss).attributes.0 &= !Attributes::DB;

@@ -19,10 +19,9 @@ pub(super) fn port(m: &mut Maker) {
 /// INS and OUTS.
 pub(super) fn port_string(m: &mut Maker) {
     m.operand_size();
-    if m.one_in(4) {
-        // ECX counts.
+    let is_wide = m.one_in(4);
+    if is_wide {
         m.code(&[0x67]);
-        m.case.cpu.gpr[Reg::Rcx] &= 0xFFFF;
     }
     if m.one_in(4) {
         let segment = m.pick(&[0x26, 0x2E, 0x36, 0x64, 0x65]);
@@ -35,20 +34,22 @@ pub(super) fn port_string(m: &mut Maker) {
     let opcode = m.pick(&[0x6C, 0x6D, 0x6E, 0x6F]);
     m.code(&[opcode]);
     let count = m.pick(&[0, 1, 2, 3, 7]);
-    string_registers(m, count);
-}
-
-fn string_registers(m: &mut Maker, count: u64) {
+    let rcx = &mut m.case.cpu.gpr[Reg::Rcx];
+    *rcx = if is_wide { count } else { *rcx & 0xFFFF_0000 | count };
     for register in [Reg::Rsi, Reg::Rdi] {
         let offset = match m.random.below(6) {
             0 => 0xFFE0 + m.random.below(32),
             1 => m.random.below(16),
             _ => m.random.below(0x1_0000),
         };
-        m.case.cpu.gpr[register] = offset;
+        // SDM vol. 3A, "Limit Checking": what wraps at 4 GiB may or may not fault.
+        m.case.cpu.gpr[register] = if is_wide { offset.max(32) } else { offset };
     }
-    let rcx = &mut m.case.cpu.gpr[Reg::Rcx];
-    *rcx = *rcx & 0xFFFF_0000 | count;
+    if opcode < 0x6E {
+        // KVM stores what it has read in one piece, which ends in its segment.
+        let rdi = &mut m.case.cpu.gpr[Reg::Rdi];
+        *rdi = (*rdi).min(0x1_0000 - 7 * 4);
+    }
 }
 
 /// Loads, stores and more where a device is, or half of it.

@@ -224,6 +224,8 @@ pub(super) fn fault(m: &mut Maker) {
         7..10 => {
             let sp = m.pick(&[0, 1, 2, 3, 0xFFFD, 0xFFFE, 0xFFFF]);
             m.case.cpu.gpr[Reg::Rsp] = sp;
+            let ss = m.case.cpu.segment_mut(SegReg::Ss);
+            ss.limit = ss.limit.min(0xFFFF);
             m.operand_size();
             let opcode = m.pick(&[0x50, 0x58, 0x60, 0x61, 0x6A, 0xC9, 0x9C]);
             m.code(&[opcode]);

@@ -5,7 +5,7 @@ use realmode::{Direction, PAGE_SIZE, Reg, Request, SegReg};
 
 use super::super::case::SystemCase;
 use super::super::outcome::{DeviceAccess, SystemEnd};
-use super::super::ram::Ram;
+use super::super::ram::{Ram, background};
 use super::{Difference, Kind, Known, Met};
 
 pub(super) const KNOWN: &[Known] = &[
@@ -75,7 +75,11 @@ pub(super) const KNOWN: &[Known] = &[
             );
             is_table
                 && !met.emulator.accesses.is_empty()
-                && (*difference == Difference::Accesses || met.is_unchanged(NAMES, difference))
+                && match difference {
+                    Difference::Accesses => true,
+                    Difference::Memory { address, kvm, .. } => background(*address) == Some(*kvm),
+                    _ => met.is_unchanged(NAMES, difference),
+                }
         }),
     },
     Known {
@@ -126,6 +130,7 @@ pub(super) const KNOWN: &[Known] = &[
                 && matches!(met.case.opcode(), [0x6C | 0x6D, ..])
                 && reads(kvm).starts_with(&reads(emulator))
                 && places(&writes(kvm)) == places(&writes(emulator))
+                && !writes(kvm).is_empty()
         }),
     },
     Known {
@@ -168,8 +173,9 @@ fn writes(accesses: &[DeviceAccess]) -> Vec<DeviceAccess> {
     only(accesses, Direction::Write)
 }
 
-fn places(accesses: &[DeviceAccess]) -> Vec<(u64, u8)> {
-    accesses.iter().map(request).map(|request| (request.address, request.size)).collect()
+/// The addresses of all bytes.
+fn places(accesses: &[DeviceAccess]) -> Vec<u64> {
+    bytes(accesses).iter().map(|(_, address, _)| *address).collect()
 }
 
 /// The accesses to memory byte by byte: direction, address, data.
