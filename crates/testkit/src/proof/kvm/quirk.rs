@@ -8,6 +8,8 @@ use super::case::SystemCase;
 
 /// IRET.
 const IRET: u8 = 0xCF;
+/// 0F 34 is SYSENTER, which is #GP in real mode.
+const SYSENTER: u8 = 0x34;
 
 /// Something that KVM does in another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub enum Quirk {
     BelowTable,
     /// MOV CR4 takes bits whose features CPUID does not offer.
     ControlBits,
+    /// MOV CR0 that turns on paging without long mode is #GP.
+    NoPaging,
     /// WRMSR does not take EFER.FFXSR although CPUID offers it.
     NoFastFxsave,
     /// LOCK MOV CR0 is #UD although CPUID says that it is MOV CR8.
@@ -57,9 +61,8 @@ impl Quirks {
 
     /// Is the delivery of exceptions another?
     pub(super) fn touch_delivery(self) -> bool {
-        let such =
-            [Quirk::CutStack, Quirk::NoStackLimit, Quirk::NoTableLimit, Quirk::TargetFirst];
-        such.into_iter().any(|quirk| self.has(quirk))
+        use Quirk::{CutStack, NoStackLimit, NoTableLimit, TargetFirst};
+        [CutStack, NoStackLimit, NoTableLimit, TargetFirst].into_iter().any(|quirk| self.has(quirk))
     }
 
     /// The processor with them.
@@ -97,10 +100,13 @@ impl Quirks {
         if self.has(Quirk::BelowTable) && case.cpu.idtr.base >= 0x400 {
             case.cpu.idtr.base -= 0x400;
         }
+        let opcode = usize::from(case.code.len) - case.opcode().len();
+        if self.has(Quirk::NoPaging) {
+            case.code.bytes[opcode + 1] = SYSENTER;
+        }
         if self.has(Quirk::ReadsFirst) {
-            let modrm = usize::from(case.code.len) - case.opcode().len() + 1;
             // MOV ES.
-            case.code.bytes[modrm] &= 0b1100_0111;
+            case.code.bytes[opcode + 1] &= 0b1100_0111;
         }
         if self.has(Quirk::TargetFirst) && case.opcode() != [IRET] {
             case.cpu.gpr[Reg::Rsp] = 0x8000;
@@ -119,12 +125,14 @@ impl Quirks {
 
     /// The processor after it has been executed.
     pub(super) fn after(self, case: &SystemCase, cpu: &mut Cpu) {
-        if matches!(case.opcode(), [0xCC | 0xCD | 0xCE, ..]) {
+        if self.has(Quirk::NoTableLimit) || self.has(Quirk::BelowTable) {
+            // Neither concerns LIDT.
             cpu.idtr = case.cpu.idtr;
         }
-        for (now, before) in cpu.seg.iter_mut().zip(&case.cpu.seg) {
-            // Real mode loads no limit.
-            now.limit = before.limit;
+        let widens = [Quirk::TargetFirst, Quirk::FiveBytes, Quirk::HalfPop];
+        if widens.into_iter().any(|quirk| self.has(quirk)) {
+            let segments = cpu.seg.iter_mut().zip(&case.cpu.seg);
+            segments.for_each(|(now, before)| now.limit = before.limit);
         }
         if self.has(Quirk::BelowTable) && case.cpu.idtr.base < 0x400 {
             // Nothing is there, and the frame is all that comes of it.

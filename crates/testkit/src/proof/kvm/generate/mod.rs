@@ -177,13 +177,13 @@ impl Maker {
     }
 }
 
-/// A segment of real mode; some with another limit than real mode loads.
+/// A segment of real mode; those of data with another limit than real mode loads, sometimes. Code
+/// lies below all data.
 fn segment(random: &mut Prng, is_code: bool) -> Segment {
-    let selector = if is_code { 0x1000 + random.below(0x1000) } else { 0x2000 + random.below(0x6000) };
-    let selector = selector as u16;
     if is_code {
-        return Segment::real(selector);
+        return Segment::real(0xA00 + random.below(0x600) as u16);
     }
+    let selector = 0x2000 + random.below(0x6000) as u16;
     let mut segment = Segment::real(selector);
     match random.below(16) {
         0 | 1 => segment = Segment::big_real(selector),

@@ -30,7 +30,9 @@ pub(super) const KNOWN: &[Known] = &[
         name: "interrupt-table-limit",
         kvm: "the limit of the interrupt table is not checked",
         manual: "SDM vol. 2, INT n: #GP if the vector is beyond the limit of IDTR",
-        kind: Kind::Repeats(Quirk::NoTableLimit, |case| case.cpu.idtr.limit < 0x3FF),
+        kind: Kind::Repeats(Quirk::NoTableLimit, |case| {
+            case.cpu.idtr.limit < 0x3FF && !matches!(case.opcode(), [0x0F, 0x01, ..])
+        }),
     },
     Known {
         name: "interrupt-80h",
@@ -60,6 +62,14 @@ pub(super) const KNOWN: &[Known] = &[
         kvm: "MOV CR4 sets bits whose features CPUID does not offer",
         manual: "SDM vol. 3A, Control Registers: #GP if a reserved bit of CR4 is set",
         kind: Kind::Repeats(Quirk::ControlBits, |case| matches!(case.opcode(), [0x0F, 0x22, ..])),
+    },
+    Known {
+        name: "cr0-paging",
+        kvm: "MOV CR0 that turns on paging without long mode is #GP",
+        manual: "SDM vol. 3A, Paging Modes and Control Bits",
+        kind: Kind::Repeats(Quirk::NoPaging, |case| {
+            matches!(case.opcode(), [0x0F, 0x22, 0xC0..=0xC7])
+        }),
     },
     Known {
         name: "lock-mov-cr0",
