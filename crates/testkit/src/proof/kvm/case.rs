@@ -76,12 +76,12 @@ impl Family {
 }
 
 /// Where the two interrupt tables lie.
-pub const TABLES: [u32; 2] = [0, 0x3000];
+pub(super) const TABLES: [u32; 2] = [0, 0x3000];
 /// Where the code lies that their entries lead to: four bytes a vector, NOP and HLTs.
-pub const HANDLERS: [u32; 2] = [0x8000, 0x9000];
+pub(super) const HANDLERS: [u32; 2] = [0x8000, 0x9000];
 
 /// Selector and offset of the code that a vector leads to: distinct, and the selectors too.
-pub const fn handler(table: usize, vector: u8) -> (u16, u16) {
+pub(super) const fn handler(table: usize, vector: u8) -> (u16, u16) {
     let back = (vector & 15) as u32;
     let linear = HANDLERS[table] + vector as u32 * 4;
     let selector = (HANDLERS[table] >> 4) - 1 - back;

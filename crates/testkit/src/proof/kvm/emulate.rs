@@ -1,8 +1,8 @@
 //! The same case in the emulator.
 
 use realmode::{
-    Access, Activity, Bus, Control, Cpu, Direction, Emulator, Error, Fault, Phys, Prepared, Profile,
-    Reply, Request, SegReg, Stop, PAGE_SIZE,
+    Access, Activity, Bus, Control, Cpu, Direction, Emulator, Error, Fault, PAGE_SIZE, Phys,
+    Prepared, Profile, Reply, Request, SegReg, Stop,
 };
 
 use super::case::{SystemCase, mask};

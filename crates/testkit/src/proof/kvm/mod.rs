@@ -11,6 +11,7 @@ mod emulate;
 mod generate;
 pub mod known;
 mod outcome;
+mod probe;
 mod prove;
 mod quirk;
 mod ram;

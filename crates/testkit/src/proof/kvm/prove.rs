@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use realmode::{
-    CodeSize, CpuidResult, Features, Instruction, Profile, Segmentation, decode_one,
-};
+use realmode::{CodeSize, CpuidResult, Features, Instruction, Profile, Segmentation, decode_one};
 
 use super::Unavailable;
 use super::case::{Family, SystemCase};
@@ -15,12 +13,13 @@ use super::emulate::emulate;
 use super::generate;
 use super::known::{self, Met};
 use super::outcome::{SystemEnd, SystemOutcome};
+use super::probe::probe;
 use super::quirk::Quirks;
 use super::ram::Ram;
 use super::vm::Kvm;
 
 /// Mismatches that a tally keeps; it counts all.
-const MOST_KEPT: usize = 100_000;
+const MOST_KEPT: usize = 100;
 
 /// KVM and the emulator, which is the processor that KVM offers.
 pub struct Oracle {
@@ -148,7 +147,8 @@ impl Oracle {
     /// # Errors
     /// If there is no KVM that can serve.
     pub fn open() -> Result<Oracle, Unavailable> {
-        let kvm = Kvm::open()?;
+        let mut kvm = Kvm::open()?;
+        probe(&mut kvm)?;
         let profile = profile(kvm.cpuid());
         Ok(Oracle { kvm, profile, ram: Ram::new() })
     }
@@ -317,4 +317,55 @@ fn text(case: &SystemCase) -> String {
 /// The name of the instruction.
 fn name(case: &SystemCase) -> &'static str {
     decode(case).map_or("?", |instruction| instruction.mnemonic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Oracle, Verdict};
+    use crate::proof::kvm::generate;
+
+    #[test]
+    fn telling_kvm_to_step_each_time_anew_changes_nothing() {
+        let (mut first, mut second) = match (Oracle::open(), Oracle::open()) {
+            (Ok(first), Ok(second)) => (first, second),
+            (Err(why), _) | (_, Err(why)) => return eprintln!("skipped: {why}"),
+        };
+        second.kvm.renew();
+        for index in 0..650 {
+            let case = generate::case(3, index);
+            assert_eq!(first.run(&case), second.run(&case), "index {index}");
+        }
+    }
+
+    #[test]
+    fn one_bit_that_differs_anywhere_is_a_mismatch() {
+        let mut oracle = match Oracle::open() {
+            Ok(oracle) => oracle,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let mut agreed = 0;
+        for index in 0..260 {
+            let case = generate::case(4, index);
+            let (kvm, emulator) = oracle.run(&case);
+            if oracle.verdict(&case, &kvm, &emulator) != Verdict::Agreed {
+                continue;
+            }
+            agreed += 1;
+            let changes: [fn(&mut realmode::Cpu); 6] = [
+                |cpu| cpu.gpr[realmode::Reg::Rbx] ^= 0x8000_0000,
+                |cpu| cpu.rflags ^= 1 << 14,
+                |cpu| cpu.seg[5].limit ^= 1,
+                |cpu| cpu.seg[0].base ^= 0x10,
+                |cpu| cpu.nmi_blocked ^= true,
+                |cpu| cpu.cr0 ^= 8,
+            ];
+            for (number, change) in changes.into_iter().enumerate() {
+                let mut wrong = emulator.clone();
+                change(&mut wrong.cpu);
+                let verdict = oracle.verdict(&case, &kvm, &wrong);
+                assert!(matches!(verdict, Verdict::Mismatch(_)), "index {index} change {number}");
+            }
+        }
+        assert!(agreed > 130, "{agreed} of 260 cases agree");
+    }
 }

@@ -93,7 +93,7 @@ impl Quirks {
     /// The case with them, before it is executed.
     pub(super) fn before(self, case: &SystemCase) -> SystemCase {
         let mut case = case.clone();
-        let is_software = matches!(case.opcode(), [0xCC | 0xCD | 0xCE, ..]);
+        let is_software = matches!(case.opcode(), [0xCC..=0xCE, ..]);
         if self.has(Quirk::NoTableLimit) && is_software || self.has(Quirk::BelowTable) {
             case.cpu.idtr.limit = u16::MAX;
         }

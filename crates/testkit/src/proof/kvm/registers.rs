@@ -1,9 +1,9 @@
 //! The processor in KVM's terms, and back.
 
 use kvm_bindings::{
-    KVM_VCPUEVENT_VALID_NMI_PENDING, KVM_VCPUEVENT_VALID_SHADOW, Msrs as MsrList,
-    kvm_cpuid_entry2, kvm_debugregs, kvm_dtable, kvm_msr_entry, kvm_regs, kvm_segment, kvm_sregs,
-    kvm_sync_regs, kvm_vcpu_events,
+    KVM_VCPUEVENT_VALID_NMI_PENDING, KVM_VCPUEVENT_VALID_SHADOW, Msrs as MsrList, kvm_cpuid_entry2,
+    kvm_debugregs, kvm_dtable, kvm_msr_entry, kvm_regs, kvm_segment, kvm_sregs, kvm_sync_regs,
+    kvm_vcpu_events,
 };
 use realmode::arch::msr;
 use realmode::{Attributes, Cpu, CpuidResult, Msrs, Segment, Shadow, TableRegister};
@@ -35,16 +35,33 @@ pub(super) fn general(cpu: &Cpu) -> kvm_regs {
         cpu.gpr.as_array();
     let (rip, rflags) = (cpu.rip, cpu.rflags);
     kvm_regs {
-        rax, rbx, rcx, rdx, rsi, rdi, rsp, rbp, r8, r9, r10, r11, r12, r13, r14, r15, rip, rflags,
+        rax,
+        rbx,
+        rcx,
+        rdx,
+        rsi,
+        rdi,
+        rsp,
+        rbp,
+        r8,
+        r9,
+        r10,
+        r11,
+        r12,
+        r13,
+        r14,
+        r15,
+        rip,
+        rflags,
     }
 }
 
 pub(super) fn events(cpu: &Cpu) -> kvm_vcpu_events {
-    let mut events = kvm_vcpu_events::default();
-    events.flags = KVM_VCPUEVENT_VALID_SHADOW | KVM_VCPUEVENT_VALID_NMI_PENDING;
+    let flags = KVM_VCPUEVENT_VALID_SHADOW | KVM_VCPUEVENT_VALID_NMI_PENDING;
+    let mut events = kvm_vcpu_events { flags, ..Default::default() };
     events.nmi.masked = cpu.nmi_blocked.into();
     let Shadow { sti, mov_ss } = cpu.shadow;
-    events.interrupt.shadow = u8::from(mov_ss) * SHADOW_MOV_SS | u8::from(sti) * SHADOW_STI;
+    events.interrupt.shadow = (u8::from(mov_ss) * SHADOW_MOV_SS) | (u8::from(sti) * SHADOW_STI);
     events
 }
 

@@ -75,8 +75,7 @@ impl Kvm {
             };
             // SAFETY: the pages from `first` to `end` lie one after the other in `ram`, are
             // aligned, are accessed as atomics only, and live until `vm` has been dropped.
-            unsafe { vm.set_user_memory_region(region) }
-                .map_err(failed("KVM takes no memory"))?;
+            unsafe { vm.set_user_memory_region(region) }.map_err(failed("KVM takes no memory"))?;
         }
         let mut vcpu = vm.create_vcpu(0).map_err(failed("KVM makes no processor"))?;
         let offered = kvm.get_supported_cpuid(KVM_MAX_CPUID_ENTRIES);
@@ -122,7 +121,13 @@ impl Kvm {
             // What is left of the last case would go on.
             match Kvm::open() {
                 Ok(fresh) => *self = Kvm { renews: self.renews, ..fresh },
-                Err(Unavailable(what)) => return SystemOutcome {end: SystemEnd::Other(what), cpu: case.cpu.clone(), accesses: vec![]},
+                Err(Unavailable(what)) => {
+                    return SystemOutcome {
+                        end: SystemEnd::Other(what),
+                        cpu: case.cpu.clone(),
+                        accesses: vec![],
+                    };
+                }
             }
         }
         self.ram.restore();
@@ -313,4 +318,26 @@ enum Exit {
     Memory,
     /// The case is at its end.
     End(SystemEnd),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Kvm;
+    use crate::proof::kvm::{SystemEnd, generate};
+
+    #[test]
+    fn a_run_that_never_returns_is_ended() {
+        let mut kvm = match Kvm::open() {
+            Ok(kvm) => kvm,
+            Err(why) => return eprintln!("skipped: {why}"),
+        };
+        let mut case = generate::case(1, 0);
+        case.cpu.rip = 0x100;
+        case.code = Default::default();
+        [0xEB, 0xFE].iter().for_each(|byte| case.code.push(*byte));
+        kvm.ram.begin(&case);
+        kvm.load(&case).expect("the case is one of real mode");
+        kvm.set_stepping(false).expect("stepping can end");
+        assert_eq!(kvm.steps(&case).0, SystemEnd::Hung);
+    }
 }

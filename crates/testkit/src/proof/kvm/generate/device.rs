@@ -59,7 +59,7 @@ pub(super) fn memory(m: &mut Maker) {
     let segment = m.pick(&[SegReg::Ds, SegReg::Ds, SegReg::Es, SegReg::Ss, SegReg::Ss]);
     let edge = m.pick(&[first, first + 0x1000, first + 0x3450, first + 0x8000, end]);
     let offset = 0x100 + m.random.below(0x1000);
-    let selector = edge - offset >> 4;
+    let selector = (edge - offset) >> 4;
     let near = (edge - (selector << 4)).wrapping_sub(6) + m.random.below(12);
     let register = m.case.cpu.segment_mut(segment);
     (register.selector, register.base, register.limit) = (selector as u16, selector << 4, 0xFFFF);
@@ -81,11 +81,39 @@ pub(super) fn memory(m: &mut Maker) {
     let reg = m.random.below(8) as u8;
     let mut lock = false;
     let opcode: &[u8] = match m.random.below(4) {
-        0 => m.pick(&[&[0x8A], &[0x8B], &[0x88], &[0x89], &[0x0F, 0xB6], &[0x0F, 0xBF], &[0x8E], &[0x8C]]),
-        1 => m.pick(&[&[0x02], &[0x13], &[0x38], &[0x3B], &[0x84], &[0x85], &[0x62], &[0xC4], &[0xC5]]),
+        0 => m.pick(&[
+            &[0x8A],
+            &[0x8B],
+            &[0x88],
+            &[0x89],
+            &[0x0F, 0xB6],
+            &[0x0F, 0xBF],
+            &[0x8E],
+            &[0x8C],
+        ]),
+        1 => m.pick(&[
+            &[0x02],
+            &[0x13],
+            &[0x38],
+            &[0x3B],
+            &[0x84],
+            &[0x85],
+            &[0x62],
+            &[0xC4],
+            &[0xC5],
+        ]),
         2 => {
             lock = m.one_in(4);
-            m.pick(&[&[0x00], &[0x11], &[0x29], &[0x31], &[0x86], &[0x87], &[0x0F, 0xC1], &[0x0F, 0xB1]])
+            m.pick(&[
+                &[0x00],
+                &[0x11],
+                &[0x29],
+                &[0x31],
+                &[0x86],
+                &[0x87],
+                &[0x0F, 0xC1],
+                &[0x0F, 0xB1],
+            ])
         }
         _ => m.pick(&[&[0xFF], &[0xFE], &[0xF7], &[0xF6], &[0x0F, 0x01], &[0x8F], &[0xD1]]),
     };
@@ -115,9 +143,23 @@ fn stacked(m: &mut Maker) {
     }
     m.operand_size();
     let code: &[u8] = m.pick(&[
-        &[0x50], &[0x58], &[0x60], &[0x61], &[0x06], &[0x07], &[0x9C], &[0xC9],
-        &[0x68, 1, 2, 3, 4], &[0x8F, 0x46, 0], &[0xFF, 0x76, 0], &[0xE8, 1, 0, 0, 0], &[0xC3],
-        &[0xCB], &[0x9A, 1, 2, 3, 0, 5, 6], &[0x01, 0x46, 0], &[0x8B, 0x46, 0],
+        &[0x50],
+        &[0x58],
+        &[0x60],
+        &[0x61],
+        &[0x06],
+        &[0x07],
+        &[0x9C],
+        &[0xC9],
+        &[0x68, 1, 2, 3, 4],
+        &[0x8F, 0x46, 0],
+        &[0xFF, 0x76, 0],
+        &[0xE8, 1, 0, 0, 0],
+        &[0xC3],
+        &[0xCB],
+        &[0x9A, 1, 2, 3, 0, 5, 6],
+        &[0x01, 0x46, 0],
+        &[0x8B, 0x46, 0],
     ]);
     m.code(code);
 }

@@ -13,13 +13,8 @@ use crate::proof::case::{Code, Poke};
 use crate::random_step::prng::{Prng, mix};
 
 /// The flags that a case may begin with. TF is not among them: stepping hides it.
-const FLAGS: u64 = rflags::ARITH
-    | rflags::IF
-    | rflags::DF
-    | rflags::IOPL
-    | rflags::NT
-    | rflags::AC
-    | rflags::ID;
+const FLAGS: u64 =
+    rflags::ARITH | rflags::IF | rflags::DF | rflags::IOPL | rflags::NT | rflags::AC | rflags::ID;
 
 /// Numbers at which something changes.
 const EDGES: [u32; 12] = [
@@ -76,7 +71,8 @@ impl Maker {
     }
 
     fn processor(&mut self) {
-        let values: [u64; 16] = core::array::from_fn(|i| if i < 8 { self.value().into() } else { 0 });
+        let values: [u64; 16] =
+            core::array::from_fn(|i| if i < 8 { self.value().into() } else { 0 });
         let random = &mut self.random;
         let cpu = &mut self.case.cpu;
         cpu.gpr = values.into();
@@ -155,7 +151,7 @@ impl Maker {
     fn stack(&self, above: u64) -> u64 {
         let ss = self.case.cpu.segment(SegReg::Ss);
         let mask = if ss.attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
-        ss.base + (self.case.cpu.gpr[Reg::Rsp] + above & mask)
+        ss.base + ((self.case.cpu.gpr[Reg::Rsp] + above) & mask)
     }
 
     /// Puts words or double words on the stack, the first one on top.

@@ -1,11 +1,11 @@
 //! Flags, descriptor tables, control, debug and model-specific registers.
 
+use realmode::Reg;
 use realmode::arch::control::{
-    CR0_AM, CR0_CD, CR0_EM, CR0_ET, CR0_MP, CR0_NE, CR0_NW, CR0_PE, CR0_PG, CR0_TS, CR0_WP,
-    CR4_DE, DR7_GD, DR7_RESET,
+    CR0_AM, CR0_CD, CR0_EM, CR0_ET, CR0_MP, CR0_NE, CR0_NW, CR0_PE, CR0_PG, CR0_TS, CR0_WP, CR4_DE,
+    DR7_GD, DR7_RESET,
 };
 use realmode::arch::msr;
-use realmode::Reg;
 
 use super::Maker;
 use super::transfer::flags_image;
@@ -21,7 +21,8 @@ pub(super) fn flags(m: &mut Maker) {
             m.code(&[0x9D]);
         }
         _ => {
-            let opcode = m.pick(&[0xFA, 0xFB, 0xFA, 0xFB, 0xFC, 0xFD, 0xF5, 0xF8, 0xF9, 0x9E, 0x9F]);
+            let opcode =
+                m.pick(&[0xFA, 0xFB, 0xFA, 0xFB, 0xFC, 0xFD, 0xF5, 0xF8, 0xF9, 0x9E, 0x9F]);
             m.code(&[opcode]);
         }
     }
@@ -112,7 +113,8 @@ pub(super) fn debug(m: &mut Maker) {
     if m.one_in(6) {
         m.case.cpu.dr7 = DR7_RESET | DR7_GD;
     }
-    let (opcode, reg, rm) = (m.pick(&[0x21, 0x23]), m.random.below(8) as u8, m.random.below(8) as u8);
+    let (opcode, reg, rm) =
+        (m.pick(&[0x21, 0x23]), m.random.below(8) as u8, m.random.below(8) as u8);
     m.code(&[0x0F, opcode, 0xC0 | reg << 3 | rm]);
 }
 
@@ -137,7 +139,8 @@ pub(super) fn model_specific(m: &mut Maker) {
     let values: [u64; 5] = core::array::from_fn(|_| u64::from(m.value()));
     let msr = &mut m.case.cpu.msr;
     [msr.sysenter_cs, msr.sysenter_esp, msr.sysenter_eip, msr.star, msr.fmask] = values;
-    let index = if m.one_in(6) { m.pick(&[0x4000_0F00, 0xC000_0FFF, 0x0F00_0000]) } else { m.pick(&KNOWN) };
+    let index =
+        if m.one_in(6) { m.pick(&[0x4000_0F00, 0xC000_0FFF, 0x0F00_0000]) } else { m.pick(&KNOWN) };
     let random = &mut m.random;
     let high = match random.below(4) {
         0 => random.next() as u32,

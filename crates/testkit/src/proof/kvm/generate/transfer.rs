@@ -16,23 +16,20 @@ pub(super) fn segment(m: &mut Maker) {
             moved(m, opcode, reg);
         }
         2 => {
-            let code: &[u8] = m.pick(&[
-                &[0x06], &[0x0E], &[0x16], &[0x1E], &[0x0F, 0xA0], &[0x0F, 0xA8],
-            ]);
+            let code: &[u8] =
+                m.pick(&[&[0x06], &[0x0E], &[0x16], &[0x1E], &[0x0F, 0xA0], &[0x0F, 0xA8]]);
             m.code(code);
         }
         3 => {
-            let code: &[u8] =
-                m.pick(&[&[0x07], &[0x17], &[0x1F], &[0x0F, 0xA1], &[0x0F, 0xA9]]);
+            let code: &[u8] = m.pick(&[&[0x07], &[0x17], &[0x1F], &[0x0F, 0xA1], &[0x0F, 0xA9]]);
             m.code(code);
             let selector = m.value();
             m.on_stack(&[selector], wide);
         }
         _ => {
             let operand = m.pointer();
-            let code: &[u8] = m.pick(&[
-                &[0xC4], &[0xC5], &[0x0F, 0xB2], &[0x0F, 0xB4], &[0x0F, 0xB5],
-            ]);
+            let code: &[u8] =
+                m.pick(&[&[0xC4], &[0xC5], &[0x0F, 0xB2], &[0x0F, 0xB4], &[0x0F, 0xB5]]);
             m.code(code);
             let reg = m.random.below(8) as u8;
             m.modrm(&operand, reg);

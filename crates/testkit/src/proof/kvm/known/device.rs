@@ -6,7 +6,7 @@ use realmode::{Direction, PAGE_SIZE, Reg, Request, SegReg};
 use super::super::case::SystemCase;
 use super::super::outcome::{DeviceAccess, SystemEnd};
 use super::super::ram::{Ram, background};
-use super::{Difference, Kind, Known, Met};
+use super::{Difference, Kind, Known};
 
 pub(super) const KNOWN: &[Known] = &[
     Known {
@@ -42,7 +42,10 @@ pub(super) const KNOWN: &[Known] = &[
                 && stack_page_is_device(met.case, 0, 32)
                 && match difference {
                     Difference::Register { name, .. } => {
-                        matches!(*name, "rax" | "rcx" | "rdx" | "rbx" | "rsp" | "rbp" | "rsi" | "rdi")
+                        matches!(
+                            *name,
+                            "rax" | "rcx" | "rdx" | "rbx" | "rsp" | "rbp" | "rsi" | "rdi"
+                        )
                     }
                     Difference::Accesses => writes(&met.kvm.accesses).is_empty(),
                     _ => false,
@@ -125,12 +128,19 @@ pub(super) const KNOWN: &[Known] = &[
         manual: "SDM vol. 2, REP: iteration by iteration",
         kind: Kind::Differs(|met, difference| {
             let (kvm, emulator) = (&met.kvm.accesses, &met.emulator.accesses);
-            *difference == Difference::Accesses
-                && met.case.is_repeated()
+            let (cpu, reach) = (&met.case.cpu, 4 * 7);
+            let target = cpu.segment(SegReg::Es).base + (cpu.gpr[Reg::Rdi] & 0xFFFF);
+            met.case.is_repeated()
                 && matches!(met.case.opcode(), [0x6C | 0x6D, ..])
                 && reads(kvm).starts_with(&reads(emulator))
                 && places(&writes(kvm)) == places(&writes(emulator))
                 && !writes(kvm).is_empty()
+                && match difference {
+                    Difference::Accesses => true,
+                    // Half of the block lies in memory.
+                    Difference::Memory { address, .. } => target.abs_diff(*address as u64) <= reach,
+                    _ => false,
+                }
         }),
     },
     Known {

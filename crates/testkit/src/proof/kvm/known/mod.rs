@@ -4,11 +4,12 @@ mod device;
 mod instruction;
 mod system;
 
-use realmode::{Cpu, SegReg};
+use realmode::Cpu;
 
-use super::case::{HANDLERS, SystemCase};
+use super::case::SystemCase;
 use super::compare::{Difference, values};
 use super::outcome::{SystemEnd, SystemOutcome};
+use super::probe::has_raised;
 use super::quirk::Quirk;
 use super::ram::Ram;
 
@@ -53,13 +54,6 @@ impl Met<'_> {
     fn kvm_raised(&self, vector: u64) -> bool {
         has_raised(self.kvm, vector)
     }
-}
-
-/// Is the end in the handler of this vector?
-fn has_raised(outcome: &SystemOutcome, vector: u64) -> bool {
-    let at = outcome.cpu.segment(SegReg::Cs).base + outcome.cpu.rip;
-    let starts = HANDLERS.map(|handlers| u64::from(handlers) + vector * 4);
-    starts.iter().any(|start| (*start..start + 2).contains(&at))
 }
 
 /// Every known error: of the system, of single instructions, of devices.

@@ -140,9 +140,7 @@ pub(super) const KNOWN: &[Known] = &[
         name: "debugctl",
         kvm: "WRMSR of DEBUGCTL is ignored, whatever the value",
         manual: "SDM vol. 3B, IA32_DEBUGCTL MSR; APM vol. 2, Debug-Control MSR",
-        kind: Kind::Completes(|case| {
-            writes(case, msr::IA32_DEBUGCTL).then(|| after(case, |_| {}))
-        }),
+        kind: Kind::Completes(|case| writes(case, msr::IA32_DEBUGCTL).then(|| after(case, |_| {}))),
     },
 ];
 
@@ -171,7 +169,7 @@ fn after(case: &SystemCase, change: impl FnOnce(&mut Cpu)) -> Cpu {
 fn wide_frame(met: &Met<'_>, difference: &Difference) -> bool {
     let case = met.case;
     let is_wide = case.code.bytes[0] == 0x66;
-    if !is_wide || !matches!(case.opcode(), [0xCC | 0xCD | 0xCE, ..]) {
+    if !is_wide || !matches!(case.opcode(), [0xCC..=0xCE, ..]) {
         return false;
     }
     let before = &case.cpu;
