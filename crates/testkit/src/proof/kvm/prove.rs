@@ -360,9 +360,9 @@ mod tests {
                 |cpu| cpu.cr0 ^= 8,
             ];
             for (number, change) in changes.into_iter().enumerate() {
-                let mut wrong = emulator.clone();
+                let mut wrong = kvm.clone();
                 change(&mut wrong.cpu);
-                let verdict = oracle.verdict(&case, &kvm, &wrong);
+                let verdict = oracle.verdict(&case, &wrong, &emulator);
                 assert!(matches!(verdict, Verdict::Mismatch(_)), "index {index} change {number}");
             }
         }

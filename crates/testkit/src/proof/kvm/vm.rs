@@ -26,6 +26,9 @@ const MOST_EXITS: usize = 5_000;
 const SLOTS: [(usize, usize); 2] = [(0, HOLE), (HOLE_END, PAGES)];
 /// HLT.
 const HLT: u8 = 0xF4;
+/// Where no case is. KVM sets TF at the place where it was told to step, also when a later case
+/// begins there.
+const PARKED: u64 = 0xFFF0_0000;
 /// Three unused pages that KVM wants on Intel, below the top of 4 GiB.
 const TSS_ADDRESS: usize = 0xFFFB_D000;
 
@@ -117,18 +120,11 @@ impl Kvm {
 
     /// Executes a case. Memory stays as the case left it until the next one.
     pub fn run(&mut self, case: &SystemCase) -> SystemOutcome {
-        if self.is_spent {
-            // What is left of the last case would go on.
-            match Kvm::open() {
-                Ok(fresh) => *self = Kvm { renews: self.renews, ..fresh },
-                Err(Unavailable(what)) => {
-                    return SystemOutcome {
-                        end: SystemEnd::Other(what),
-                        cpu: case.cpu.clone(),
-                        accesses: vec![],
-                    };
-                }
-            }
+        if self.is_spent
+            && let Err(Unavailable(what)) = self.begin_anew()
+        {
+            let (end, cpu) = (SystemEnd::Other(what), case.cpu.clone());
+            return SystemOutcome { end, cpu, accesses: Vec::new() };
         }
         self.ram.restore();
         self.ram.begin(case);
@@ -145,11 +141,25 @@ impl Kvm {
         SystemOutcome { end, cpu, accesses }
     }
 
+    /// Makes another machine: what is left of the last case would go on.
+    fn begin_anew(&mut self) -> Result<(), Unavailable> {
+        *self = Kvm { renews: self.renews, ..Kvm::open()? };
+        Ok(())
+    }
+
     fn load(&mut self, case: &SystemCase) -> Result<(), kvm_ioctls::Error> {
         if has_marks(case) || self.is_marked {
             self.vcpu.set_debug_regs(&registers::debug(&case.cpu))?;
             self.vcpu.set_msrs(&registers::msr_list(&case.cpu)?)?;
             self.is_marked = has_marks(case);
+        }
+        // Stepping, KVM may report a step in place of HLT and remember that it has halted.
+        let steps = case.opcode() != [HLT];
+        if !self.renews && steps != self.is_stepping {
+            self.vcpu.sync_regs_mut().regs.rip = PARKED;
+            self.vcpu.set_sync_dirty_reg(SyncReg::Register);
+            self.take_registers();
+            self.set_stepping(steps)?;
         }
         let sync = self.vcpu.sync_regs_mut();
         sync.regs = registers::general(&case.cpu);
@@ -159,16 +169,17 @@ impl Kvm {
             self.vcpu.set_sync_dirty_reg(sync);
         }
         if self.renews {
-            self.vcpu.set_kvm_immediate_exit(1);
-            // It takes the registers and comes back.
-            let _ = self.vcpu.run();
-        }
-        // Stepping, KVM may report a step in place of HLT and remember that it has halted.
-        let steps = case.opcode() != [HLT];
-        if self.renews || steps != self.is_stepping {
+            self.take_registers();
             self.set_stepping(steps)?;
         }
         Ok(())
+    }
+
+    /// Lets KVM take the registers and come back.
+    fn take_registers(&mut self) {
+        self.vcpu.set_kvm_immediate_exit(1);
+        // All it says is that it was to come back.
+        let _ = self.vcpu.run();
     }
 
     /// Runs until the instruction is done, and completes what it asks of devices.

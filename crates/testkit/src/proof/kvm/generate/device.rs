@@ -40,6 +40,7 @@ pub(super) fn port_string(m: &mut Maker) {
         let offset = match m.random.below(6) {
             0 => 0xFFE0 + m.random.below(32),
             1 => m.random.below(16),
+            2 => 0x7FE0 + m.random.below(32),
             _ => m.random.below(0x1_0000),
         };
         // SDM vol. 3A, "Limit Checking": what wraps at 4 GiB may or may not fault.
