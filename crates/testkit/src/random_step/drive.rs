@@ -6,9 +6,9 @@ use realmode::{Cpu, Emulator, Error, Observer, Phys, Reg, SegReg, Stop};
 
 use super::census::{Census, End};
 use super::memory::{Arena, Changes};
-use super::prng::mix;
 use super::state::Case;
 use super::world::{Entry, Seen, World};
+use crate::prng::mix;
 
 /// A way to run a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

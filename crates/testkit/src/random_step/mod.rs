@@ -11,7 +11,6 @@ mod census;
 mod code;
 mod drive;
 mod memory;
-pub(crate) mod prng;
 mod protected;
 mod state;
 mod tables;
@@ -19,11 +18,11 @@ mod world;
 
 use realmode::{CacheLine, Cpu, Emulator, Intercepted, Policy, Profile, SplitLock};
 
+use crate::prng::{Prng, mix};
 pub use census::Census;
 use code::Code;
 use drive::{Bench, Outcome, Way};
 use memory::{Arena, DIRTY_PAGES, PAGES, RAM_PAGES};
-use prng::{Prng, mix};
 use world::World;
 
 /// Cases of a group.

@@ -3,8 +3,8 @@
 use realmode::{Cpu, SegReg};
 
 use super::outcome::DeviceAccess;
+use crate::prng::mix;
 use crate::proof::case::{Code, Poke};
-use crate::random_step::prng::mix;
 
 /// What a case is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

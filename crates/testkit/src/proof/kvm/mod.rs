@@ -15,16 +15,16 @@ mod probe;
 mod prove;
 mod quirk;
 mod ram;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod registers;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod vm;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod watchdog;
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 mod absent;
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 use absent as vm;
 
 pub use case::{Family, SystemCase};
@@ -32,7 +32,6 @@ pub use compare::Difference;
 pub use generate::case;
 pub use outcome::{DeviceAccess, SystemEnd, SystemOutcome};
 pub use prove::{Extent, FamilyTally, Mismatch, Oracle, Tally, Verdict, prove_kvm, replay};
-pub use quirk::Quirk;
 pub use vm::Kvm;
 
 /// Why there is no oracle here, in one line.

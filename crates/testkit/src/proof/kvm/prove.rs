@@ -212,28 +212,10 @@ fn profile(cpuid: &[(u32, u32, CpuidResult)]) -> Profile {
         let found = cpuid.iter().find(|(l, s, _)| (*l, *s) == (leaf, subleaf));
         found.map_or(CpuidResult::default(), |(_, _, result)| *result)
     };
-    // "Auth" of AuthenticAMD.
-    let is_amd = leaf(0, 0).ebx == 0x6874_7541;
-    let mut profile = if is_amd { Profile::AMD } else { Profile::INTEL };
-    for feature in profile.features.iter() {
-        let with = |features| Profile { features, ..profile.clone() };
-        let (one, none) = (with(feature), with(Features::empty()));
-        let has = [(1, 0), (7, 0), (7, 1), (0xD, 1), (0x8000_0001, 0), (0x8000_0008, 0)]
-            .into_iter()
-            .all(|(number, subleaf)| {
-                let (a, b) = (one.cpuid(number, subleaf), none.cpuid(number, subleaf));
-                let offered = leaf(number, subleaf);
-                let lacks = |a: u32, b: u32, offered: u32| (a ^ b) & !offered != 0;
-                !(lacks(a.eax, b.eax, offered.eax) && number != 0x8000_0008
-                    || lacks(a.ebx, b.ebx, offered.ebx)
-                    || lacks(a.ecx, b.ecx, offered.ecx)
-                    || lacks(a.edx, b.edx, offered.edx))
-            });
-        if !has {
-            profile.features.remove(feature);
-        }
-    }
-    profile
+    let is_amd = matches!(&leaf(0, 0).ebx.to_le_bytes(), b"Auth" | b"Hygo");
+    let nearest = if is_amd { Profile::AMD } else { Profile::INTEL };
+    let features = nearest.features & Features::from_cpuid(leaf);
+    Profile { features, ..nearest }
 }
 
 /// Compares cases from number 0 on.

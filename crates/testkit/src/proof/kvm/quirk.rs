@@ -14,7 +14,7 @@ const SYSENTER: u8 = 0x34;
 /// Something that KVM does in another way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Quirk {
+pub(super) enum Quirk {
     /// The delivery of an exception takes SP for the stack pointer, whatever SS.B says, and clears
     /// the upper half of ESP.
     CutStack,

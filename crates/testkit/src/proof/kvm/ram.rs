@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use realmode::{HostPage, PAGE_SIZE};
 
 use super::case::{HANDLERS, SystemCase, TABLES, handler};
-use crate::random_step::prng::mix;
+use crate::prng::mix;
 
 /// Pages, those of the hole included.
 pub(super) const PAGES: usize = 0x110;

@@ -32,7 +32,8 @@ extern "C" fn on_tick(_: c_int) {}
 impl Watchdog {
     pub(super) fn new() -> Result<Watchdog, Errno> {
         let handler = SigHandler::Handler(on_tick);
-        let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+        let action =
+            SigAction::new(handler, SaFlags::SA_RESTART | SaFlags::SA_ONSTACK, SigSet::empty());
         // SAFETY: the handler does nothing, which any handler may do. The signal has no other
         // meaning in programs that use this crate.
         unsafe { sigaction(SIGNAL, &action)? };

@@ -9,8 +9,8 @@ use realmode::arch::rflags;
 use realmode::{Attributes, Cpu, Reg, SegReg, Segment, Shadow, TableRegister};
 
 use super::case::{Family, SystemCase, TABLES};
+use crate::prng::{Prng, mix};
 use crate::proof::case::{Code, Poke};
-use crate::random_step::prng::{Prng, mix};
 
 /// The flags that a case may begin with. TF is not among them: stepping hides it.
 const FLAGS: u64 =
