@@ -25,7 +25,7 @@ pub(crate) struct Options {
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/native"))]
     out: PathBuf,
     /// Cases of each form
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 256)]
     cases: u32,
     /// What the cases are made from
     #[arg(long, default_value_t = 1)]

@@ -196,8 +196,9 @@ type Atomic<'r, 'm> = fn(&mut Machine<'r, 'm>, &Operand<'m>, u128, u128) -> Opti
 fn exchange_16<'r, 'm>(m: &mut Machine<'r, 'm>, op: &Op, atomic: Atomic<'r, 'm>) -> Step {
     let (expected, new) = (pair_64(m, Reg::Rdx, Reg::Rax), pair_64(m, Reg::Rcx, Reg::Rbx));
     let offset = m.offset(op);
-    // SDM vol. 2A, "CMPXCHG8B/CMPXCHG16B": #GP(0) if not aligned on 16 bytes.
-    if m.check_segment(op.seg, offset, 16, Access::Write)? % 16 != 0 {
+    // SDM vol. 2A, "CMPXCHG8B/CMPXCHG16B": #GP(0) if not aligned on 16 bytes. Zen looks at this
+    // first, also where a stack address that is not canonical would be #SS.
+    if !m.flat_base(op.seg).wrapping_add(offset).is_multiple_of(16) {
         return Err(Fault::GP.into());
     }
     let operand = m.prepare(op.seg, offset, 16, Access::Write)?;

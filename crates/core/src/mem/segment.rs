@@ -92,16 +92,20 @@ impl Machine<'_, '_> {
 
     /// 64-bit code: no limits, only FS and GS have a base, and the whole range must be canonical.
     fn check_flat(&mut self, seg: u8, offset: u64, size: usize) -> Result<u64, Leave> {
-        let base = match self.cpu.seg.get(usize::from(seg)) {
-            Some(segment) if seg >= SegReg::Fs as u8 => segment.base,
-            _ => 0,
-        };
-        let linear = base.wrapping_add(offset);
+        let linear = self.flat_base(seg).wrapping_add(offset);
         let end = linear.wrapping_add(size as u64 - 1);
         if !is_canonical(linear) || !is_canonical(end) {
             return Err(segment_fault(self, seg));
         }
         Ok(linear)
+    }
+
+    /// Where a segment begins in 64-bit code.
+    pub(crate) fn flat_base(&self, seg: u8) -> u64 {
+        match self.cpu.seg.get(usize::from(seg)) {
+            Some(segment) if seg >= SegReg::Fs as u8 => segment.base,
+            _ => 0,
+        }
     }
 
     /// Lets the hot path use a segment that has just been checked.

@@ -107,6 +107,7 @@ impl Case {
         let (base, ..) = self.segments[SegReg::Ss as usize].shape();
         let (base, wrap) = match self.mode {
             Mode::Bits64 => (0u64.wrapping_sub(self.layout.base.into()), u64::MAX),
+            _ if self.segments[SegReg::Ss as usize] == Kind::Wide => (0, 0xFFFF_FFFF),
             _ => (u64::from(base), 0xFFFF),
         };
         [0, 1, 0x1000, 0x1_0000 - 0x1000]

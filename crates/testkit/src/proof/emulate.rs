@@ -38,6 +38,8 @@ pub enum Unfit {
     Strays,
     /// It stores over itself: when that is seen is up to the processor.
     Modifies,
+    /// It names a segment of another arena: all of a process share one local table.
+    SharesTable,
     /// It runs into the middle of what returns from it, or for too long.
     Wanders,
     /// The emulator does not execute it in this state.
@@ -208,7 +210,13 @@ impl<'m> Emulated<'m> {
         if !is_whole {
             return Err(Unfit::Modifies);
         }
-        Ok(outcome(&self.cpu, case.mode, result?))
+        let end = result?;
+        if let End::Exception { vector: vector::NP | vector::SS | vector::GP, error, .. } = end
+            && is_of_another(case.layout, error)
+        {
+            return Err(Unfit::SharesTable);
+        }
+        Ok(outcome(&self.cpu, case.mode, end))
     }
 
     /// Runs until the instruction after the case, or an exception. The case and its way back lie
@@ -222,12 +230,11 @@ impl<'m> Emulated<'m> {
             let stop = self.emulator.run(cpu, &mut self.world, 1);
             self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
             match stop.map_err(|_| Unfit::Unimplemented)? {
-                Stop::Budget if cpu.rip == end && is_whole => return Ok(End::Returned),
-                // The way back does not lie in the segment as a whole: to fetch it faults.
-                Stop::Budget if cpu.rip == end => {}
-                // A slice of REP, a branch to itself, or to where there is INT3.
-                Stop::Budget if cpu.rip == placed.start || !placed.contains(&cpu.rip) => {}
-                Stop::Budget => return Err(Unfit::Wanders),
+                Stop::Budget => match self.next(case, &placed) {
+                    Next::WayBack if is_whole => return Ok(End::Returned),
+                    Next::Wanders => return Err(Unfit::Wanders),
+                    Next::WayBack | Next::Same | Next::Breakpoint => {}
+                },
                 Stop::Exception(fault) => {
                     let (vector, error) = (fault.vector, u32::from(fault.error_code));
                     return Ok(End::Exception { vector, error, rip: cpu.rip });
@@ -241,6 +248,29 @@ impl<'m> Emulated<'m> {
             }
         }
         Err(Unfit::Wanders)
+    }
+
+    /// Where a step has led.
+    fn next(&self, case: &Case, placed: &Range<u64>) -> Next {
+        let cpu = &self.cpu;
+        let cs = cpu.segment(SegReg::Cs);
+        if cpu.rip == placed.start {
+            return Next::Same;
+        }
+        if placed.contains(&cpu.rip) {
+            let is_back = cpu.rip == placed.start + u64::from(case.code.len);
+            let is_same_code = cs.selector == case.selector(SegReg::Cs);
+            return if is_back && is_same_code { Next::WayBack } else { Next::Wanders };
+        }
+        let base = if cpu.is_64_bit_code() { 0 } else { cs.base };
+        let at = base.wrapping_add(cpu.rip).wrapping_sub(self.world.base);
+        let byte = u32::try_from(at).map(|at| self.world.memory.byte(at));
+        // What lies outside the arena is for the fetch to say.
+        if matches!(byte, Ok(0xCC)) || at >= u64::from(CODE) + 0x1_0000 {
+            Next::Breakpoint
+        } else {
+            Next::Wanders
+        }
     }
 
     /// What INT3, INT1 and INTO raise; INT n is left to the gates, which are not for level 3.
@@ -262,6 +292,24 @@ impl<'m> Emulated<'m> {
     }
 }
 
+/// Is it an error code with a selector of another arena, which this process may or may not have?
+fn is_of_another(layout: Layout, error: u32) -> bool {
+    let (index, is_local) = (error >> 3, error & 4 != 0);
+    is_local && index / 16 != u32::from(layout.number) && index != 0x1FFF
+}
+
+/// Where a step of a case leads.
+enum Next {
+    /// To the instruction after the case.
+    WayBack,
+    /// To the instruction itself: a slice of REP, or a branch.
+    Same,
+    /// To an INT3, or to where nothing can be fetched.
+    Breakpoint,
+    /// Into the middle of something.
+    Wanders,
+}
+
 const SOFTWARE_INTERRUPTS: Intercepts = Intercepts::NONE.with(Intercepted::SoftwareInterrupt);
 
 fn outcome(cpu: &Cpu, mode: Mode, end: End) -> Outcome {
@@ -280,6 +328,16 @@ fn outcome(cpu: &Cpu, mode: Mode, end: End) -> Outcome {
 }
 
 impl Case {
+    /// The selector that a segment register has in the beginning.
+    pub(super) fn selector(&self, reg: SegReg) -> u16 {
+        match (self.mode, reg) {
+            (Mode::Bits64, SegReg::Cs) => 0x33,
+            (Mode::Bits64, SegReg::Fs | SegReg::Gs) => 0,
+            (Mode::Bits64, _) => 0x2B,
+            _ => self.layout.selector(self.segments[reg as usize]),
+        }
+    }
+
     /// The processor that it starts with.
     pub fn cpu(&self) -> Cpu {
         let mut cpu = Cpu::reset();

@@ -81,16 +81,6 @@ pub const TOLERATED: &[Tolerated] = &[
         },
     },
     Tolerated {
-        name: "LOOPcc with REP",
-        what: "F2 and F3 before LOOPE and LOOPNE take the place of the condition's sense",
-        section: "APM vol. 3, \"Repeat Prefixes\": not to be used there",
-        masks: Masks::All,
-        applies: |seen| {
-            let has_repeat = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, 0xF2 | 0xF3));
-            matches!(seen.form.name, "LOOPE" | "LOOPNE") && has_repeat(seen.case.code.as_slice())
-        },
-    },
-    Tolerated {
         name: "stack fault first",
         what: "of two faults, Zen raises that of the stack before that of the target",
         section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
@@ -100,7 +90,7 @@ pub const TOLERATED: &[Tolerated] = &[
                 End::Exception { vector: vector::SS, error: 0, rip: u64::from(seen.case.entry) };
             let is_gp =
                 matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
-            matches!(seen.form.name, "CALL" | "RETF") && is_gp && seen.theirs.end == ss
+            matches!(seen.form.name, "CALL" | "RETF" | "IRET") && is_gp && seen.theirs.end == ss
         },
     },
     Tolerated {

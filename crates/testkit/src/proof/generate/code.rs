@@ -164,7 +164,11 @@ impl Draft {
             self.code.push(0xF0);
         }
         let is_string = form.family == "string";
-        if encoding.prefix() == Prefix::Any && random.one_in(if is_string { 2 } else { 64 }) {
+        // APM vol. 3, "Repeat Prefixes": not before LOOPE and LOOPNE. Zen takes their last bit for
+        // the sense of the condition.
+        let takes_repeat =
+            encoding.prefix() == Prefix::Any && !matches!(form.name, "LOOPE" | "LOOPNE");
+        if takes_repeat && random.one_in(if is_string { 2 } else { 64 }) {
             self.has_repeat = true;
             self.code.push(random.pick(&[0xF2, 0xF3]));
         }

@@ -7,10 +7,10 @@ use super::{Recorded, Recording, digest};
 use crate::proof::case::{Case, Mode};
 use crate::proof::emulate::{Emulated, Ground};
 use crate::proof::form::Form;
+use crate::proof::host_profile;
 use crate::proof::memory::{Memory, PAGE_WORDS, restore};
 use crate::proof::native::{Native, Unavailable};
 use crate::proof::{generate, oracle};
-use crate::proof::{host_profile, processor_name};
 
 /// Records `cases` cases of every form of a mode that the host's processor can judge. `progress`
 /// is told each form's number and how many there are.
@@ -56,9 +56,16 @@ pub fn take(
         }
         recorded.push(taken);
     }
+    let processor = name(&profile);
     let Profile { vendor, signature, features, .. } = profile;
-    let processor = processor_name();
     Ok(Recording { mode, processor, vendor, signature, features, seed, cases, forms: recorded })
+}
+
+/// The processor's own name for itself, with family, model and stepping in hexadecimal.
+fn name(profile: &Profile) -> String {
+    let brand = String::from_utf8_lossy(profile.brand);
+    let brand = brand.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    format!("{brand}, signature {:x}", profile.signature)
 }
 
 /// The words of a page that the case changed.
