@@ -37,8 +37,8 @@ impl Machine<'_, '_> {
         self.check_bitmap(port, size)
     }
 
-    /// The permission bitmap of a 32- or 64-bit TSS: a clear bit for every byte of the port. Two bytes
-    /// of it are read whatever the port, and both must lie in the TSS.
+    /// The permission bitmap of a 32- or 64-bit TSS: a clear bit for every byte of the port. Two
+    /// bytes of it are read whatever the port, and both must lie in the TSS.
     #[cold]
     #[inline(never)]
     fn check_bitmap(&mut self, port: u16, size: usize) -> Step {

@@ -5,8 +5,8 @@ use realmode::{Cpu, Request};
 /// What ended it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SystemEnd {
-    /// One instruction is done; or an exception leads to its handler, of which the first instruction
-    /// may be done too.
+    /// One instruction is done; or an exception leads to its handler, of which the first
+    /// instruction may be done too.
     Stepped,
     /// It halted.
     Halted,
@@ -38,16 +38,4 @@ pub struct SystemOutcome {
     pub cpu: Cpu,
     /// What devices saw.
     pub accesses: Vec<DeviceAccess>,
-}
-
-/// The naturally sized pieces of a device access: address and size.
-pub(super) fn pieces(address: u64, len: usize) -> impl Iterator<Item = (u64, u8)> {
-    let end = address + len as u64;
-    let mut at = address;
-    core::iter::from_fn(move || {
-        let rest = end - at;
-        let size = 1 << at.trailing_zeros().min(rest.checked_ilog2()?).min(3);
-        at += size;
-        Some((at - size, size as u8))
-    })
 }

@@ -77,14 +77,8 @@ impl Ram {
         Some(host.with_dirty_bit(&self.changed[page / 64], (page % 64) as u32))
     }
 
-    /// Notes that pages have changed: bit n of the words for the page n after `first`.
-    pub(super) fn note_changed(&self, first: usize, bitmap: &[u64]) {
-        for number in ones(bitmap.iter().copied()) {
-            self.mark(first + number);
-        }
-    }
-
-    fn mark(&self, page: usize) {
+    /// Notes that a page may have changed.
+    pub(super) fn mark(&self, page: usize) {
         if let Some(word) = self.changed.get(page / 64) {
             word.fetch_or(1 << (page % 64), Relaxed);
         }
@@ -149,7 +143,7 @@ impl Ram {
 }
 
 /// The numbers of the bits that are set, counted over all words.
-fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
+pub(super) fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
     words.enumerate().flat_map(|(number, word)| {
         (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| number * 64 + bit)
     })

@@ -13,8 +13,8 @@ use realmode::{Cpu, CpuidResult, Direction, PAGE_SIZE, Request};
 
 use super::Unavailable;
 use super::case::{Family, SystemCase, mask};
-use super::outcome::{DeviceAccess, SystemEnd, SystemOutcome, pieces};
-use super::ram::{HOLE, HOLE_END, PAGES, Ram};
+use super::outcome::{DeviceAccess, SystemEnd, SystemOutcome};
+use super::ram::{HOLE, HOLE_END, PAGES, Ram, ones};
 use super::registers;
 use super::watchdog::Watchdog;
 
@@ -308,7 +308,7 @@ impl Kvm {
         }
         for (slot, (first, end)) in SLOTS.into_iter().enumerate() {
             let bitmap = self.vm.get_dirty_log(slot as u32, (end - first) * PAGE_SIZE)?;
-            self.ram.note_changed(first, &bitmap);
+            ones(bitmap.into_iter()).for_each(|page| self.ram.mark(first + page));
         }
         Ok(())
     }
@@ -317,6 +317,18 @@ impl Kvm {
 /// May the case change registers that KVM does not synchronise?
 fn has_marks(case: &SystemCase) -> bool {
     matches!(case.family, Family::Debug | Family::Msr)
+}
+
+/// The naturally sized pieces of a device access: address and size.
+fn pieces(address: u64, len: usize) -> impl Iterator<Item = (u64, u8)> {
+    let end = address + len as u64;
+    let mut at = address;
+    core::iter::from_fn(move || {
+        let rest = end - at;
+        let size = 1 << at.trailing_zeros().min(rest.checked_ilog2()?).min(3);
+        at += size;
+        Some((at - size, size as u8))
+    })
 }
 
 /// Why KVM_RUN came back.

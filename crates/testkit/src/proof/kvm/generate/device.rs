@@ -79,61 +79,59 @@ pub(super) fn memory(m: &mut Maker) {
     if segment == SegReg::Es {
         m.code(&[0x26]);
     }
-    let reg = m.random.below(8) as u8;
-    let mut lock = false;
-    let opcode: &[u8] = match m.random.below(4) {
-        0 => m.pick(&[
-            &[0x8A],
-            &[0x8B],
-            &[0x88],
-            &[0x89],
-            &[0x0F, 0xB6],
-            &[0x0F, 0xBF],
-            &[0x8E],
-            &[0x8C],
-        ]),
-        1 => m.pick(&[
-            &[0x02],
-            &[0x13],
-            &[0x38],
-            &[0x3B],
-            &[0x84],
-            &[0x85],
-            &[0x62],
-            &[0xC4],
-            &[0xC5],
-        ]),
-        2 => {
-            lock = m.one_in(4);
-            m.pick(&[
-                &[0x00],
-                &[0x11],
-                &[0x29],
-                &[0x31],
-                &[0x86],
-                &[0x87],
-                &[0x0F, 0xC1],
-                &[0x0F, 0xB1],
-            ])
+    with_operand(m);
+}
+
+/// Loads.
+const LOADS: &[&[u8]] = &[
+    &[0x8A],
+    &[0x8B],
+    &[0x0F, 0xB6],
+    &[0x0F, 0xBF],
+    &[0x02],
+    &[0x13],
+    &[0x38],
+    &[0x3B],
+    &[0x84],
+    &[0x85],
+    &[0x62],
+    &[0xC4],
+    &[0xC5],
+];
+/// Stores, and what reads and writes.
+const STORES: &[&[u8]] = &[&[0x88], &[0x89]];
+const UPDATES: &[&[u8]] =
+    &[&[0x00], &[0x11], &[0x29], &[0x31], &[0x86], &[0x87], &[0x0F, 0xC1], &[0x0F, 0xB1]];
+/// Those whose ModRM byte says more, with what it can say.
+const GROUPS: &[(&[u8], &[u8])] = &[
+    (&[0xFF], &[0, 1, 2, 3, 4, 5, 6]),
+    (&[0xFE], &[0, 1]),
+    (&[0xF6], &[2, 3, 4, 5]),
+    (&[0xF7], &[2, 3, 4, 5]),
+    (&[0x0F, 0x01], &[0, 1, 2, 3, 4]),
+    (&[0x8F], &[0]),
+    (&[0xD1], &[0, 1, 2, 3, 4, 5, 7]),
+    (&[0x8E], &[0, 2, 3, 4, 5]),
+    (&[0x8C], &[0, 2, 3, 4, 5]),
+];
+
+/// An instruction with [BX] for its operand.
+fn with_operand(m: &mut Maker) {
+    let any = m.random.below(8) as u8;
+    let (opcode, reg) = match m.random.below(8) {
+        0..3 => (m.pick(LOADS), any),
+        3 => (m.pick(STORES), any),
+        4 | 5 => (m.pick(UPDATES), any),
+        _ => {
+            let (opcode, digits) = m.pick(GROUPS);
+            (opcode, m.pick(digits))
         }
-        _ => m.pick(&[&[0xFF], &[0xFE], &[0xF7], &[0xF6], &[0x0F, 0x01], &[0x8F], &[0xD1]]),
     };
-    if lock {
+    if UPDATES.contains(&opcode) && m.one_in(4) {
         m.code(&[0xF0]);
     }
     m.code(opcode);
-    let digits: &[u8] = match opcode {
-        [0xFF] => &[0, 1, 2, 3, 4, 5, 6],
-        [0xFE] => &[0, 1],
-        [0xF7 | 0xF6] => &[2, 3, 4, 5],
-        [0x0F, 0x01] => &[0, 1, 2, 3, 4],
-        [0x8F] => &[0],
-        [0xD1] => &[0, 1, 2, 3, 4, 5, 7],
-        [0x8E | 0x8C] => &[0, 2, 3, 4, 5],
-        _ => return m.code(&[0x07 | reg << 3]),
-    };
-    let digit = m.pick(digits);
-    m.code(&[0x07 | digit << 3]);
+    m.code(&[0x07 | reg << 3]);
 }
 
 /// A stack in a device.

@@ -1,6 +1,7 @@
 //! Cases of the system, made from a seed and a number: the same on every machine.
 
 mod device;
+mod fault;
 mod place;
 mod register;
 mod transfer;
@@ -49,7 +50,7 @@ pub fn case(seed: u64, index: u64) -> SystemCase {
         Family::Port => device::port(&mut maker),
         Family::PortString => device::port_string(&mut maker),
         Family::Mmio => device::memory(&mut maker),
-        Family::Fault => transfer::fault(&mut maker),
+        Family::Fault => fault::fault(&mut maker),
     }
     maker.case
 }
@@ -91,7 +92,8 @@ impl Maker {
             2 => random.below(0x1_0000),
             _ => random.below(0x8000) * 2,
         };
-        cpu.gpr[Reg::Rsp] = cpu.gpr[Reg::Rsp] & 0xFFFF_0000 | stack;
+        let above = if random.one_in(4) { cpu.gpr[Reg::Rsp] & 0xFFFF_0000 } else { 0 };
+        cpu.gpr[Reg::Rsp] = above | stack;
         let ss = cpu.segment(SegReg::Ss);
         if ss.attributes.is_big() {
             // SDM vol. 3A, "Limit Checking": what wraps at 4 GiB may or may not fault.
