@@ -9,7 +9,8 @@ use crate::proof::emulate::{Emulated, Ground};
 use crate::proof::form::Form;
 use crate::proof::host_profile;
 use crate::proof::memory::{Memory, PAGE_WORDS, restore};
-use crate::proof::native::{Native, Unavailable};
+use crate::proof::native::{FpuImage, Native, Unavailable};
+use crate::proof::outcome::End;
 use crate::proof::{generate, oracle};
 
 /// Records `cases` cases of every form of a mode that the host's processor can judge. `progress`
@@ -49,7 +50,14 @@ pub fn take(
                 put_unfit(&mut taken.outcomes);
                 continue;
             }
-            let outcome = native.run(&case);
+            let outcome = if form.has_fpu() {
+                native.run_with_fpu(&case, &FpuImage::CLEAN).0
+            } else {
+                native.run(&case)
+            };
+            if outcome.end != End::Returned && form.moves_several() {
+                case.stack_pages().for_each(|page| pages.insert(page));
+            }
             let words = pages.flat_map(|page| changes(&native, memory, &case, page)).collect();
             clean(&native, memory, pages);
             put(&mut taken.outcomes, &case, &Entry { outcome, words });
