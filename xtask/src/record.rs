@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use realmode_testkit::proof::{Mode, record};
+use realmode::Vendor;
+use realmode_testkit::proof::{Mode, host_profile, record};
 
 /// The modes that can be recorded, with the names of their files.
 const MODES: [(Mode, &str); 3] =
@@ -16,12 +17,12 @@ const MODES: [(Mode, &str); 3] =
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  cargo xtask record                    rewrites testdata/native for this processor
-  cargo xtask record --out /tmp/mine    compare two processors' recordings
+  cargo xtask record                    writes testdata/native/VENDOR-SIGNATURE for this processor
+  cargo xtask record --out /tmp/mine    elsewhere, to compare
 
 Prove first (`cargo xtask prove`): what is recorded is what the emulator is held against.")]
 pub(crate) struct Options {
-    /// The directory to write to
+    /// The directory that gets the processor's own
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../testdata/native"))]
     out: PathBuf,
     /// Cases of each form
@@ -34,7 +35,8 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
-    std::fs::create_dir_all(&options.out).map_err(|e| format!("{}: {e}", options.out.display()))?;
+    let out = options.out.join(directory());
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let mut sum = 0;
     for (mode, name) in MODES {
         let bar = progress(name);
@@ -45,7 +47,7 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
         let recording = record::take(mode, options.seed, options.cases, &tick);
         let recording = recording.map_err(|why| why.to_string())?;
         bar.finish_and_clear();
-        let file = options.out.join(format!("{name}.rec"));
+        let file = out.join(format!("{name}.rec"));
         let bytes = recording.to_bytes();
         std::fs::write(&file, &bytes).map_err(|e| format!("{}: {e}", file.display()))?;
         println!(
@@ -57,8 +59,18 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
         );
         sum += bytes.len();
     }
-    println!("{sum} bytes in {}", options.out.display());
+    println!("{sum} bytes in {}", out.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The host's processor in a word: its maker, and CPUID leaf 1 EAX.
+fn directory() -> String {
+    let profile = host_profile();
+    let vendor = match profile.vendor {
+        Vendor::Intel => "intel",
+        Vendor::Amd => "amd",
+    };
+    format!("{vendor}-{:x}", profile.signature)
 }
 
 fn progress(name: &'static str) -> ProgressBar {

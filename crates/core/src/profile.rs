@@ -318,6 +318,11 @@ impl Profile {
         self.generation as u8 >= Generation::I80386 as u8
     }
 
+    /// Bits of its widest linear address (SDM vol. 3A, "Canonical Addressing").
+    pub(crate) fn linear_bits(&self) -> u32 {
+        if self.has(Features::LA57) { 57 } else { 48 }
+    }
+
     /// FLAGS as this processor would hold them after a load of `value`.
     pub const fn canonical_flags(&self, value: u64) -> u64 {
         value & self.flags_exist | self.flags_set
@@ -371,8 +376,7 @@ impl Profile {
             }
             0x8000_0006 => r.ecx = 0x0800_8040,
             0x8000_0008 => {
-                let linear_bits = if self.has(Features::LA57) { 57 } else { 48 };
-                r.eax = u32::from(self.physical_bits) | linear_bits << 8;
+                r.eax = u32::from(self.physical_bits) | self.linear_bits() << 8;
             }
             _ => {}
         }

@@ -1,28 +1,47 @@
-//! The emulator against what a processor left: the recordings in `testdata/native`.
+//! The emulator against what processors left: the recordings in `testdata/native`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use realmode_testkit::proof::record::{Recording, replay};
 
-/// One test a mode, so that they run side by side.
+/// The processors that are recorded.
+const PROCESSORS: [&str; 2] = ["amd-a10f11", "intel-c06f2"];
+
+/// One test a mode and processor, so that they run side by side.
 macro_rules! recorded {
-    ($($name:ident $file:literal)*) => {
+    ($($name:ident $processor:literal $file:literal)*) => {
         $(#[test]
         fn $name() {
-            hold_against($file);
+            hold_against(&directory().join($processor).join($file));
         })*
     };
 }
 
 recorded! {
-    recorded_16_bit_code_is_executed_alike "bits16.rec"
-    recorded_32_bit_code_is_executed_alike "bits32.rec"
-    recorded_64_bit_code_is_executed_alike "bits64.rec"
+    zen_4_executes_16_bit_code_alike "amd-a10f11" "bits16.rec"
+    zen_4_executes_32_bit_code_alike "amd-a10f11" "bits32.rec"
+    zen_4_executes_64_bit_code_alike "amd-a10f11" "bits64.rec"
+    golden_cove_executes_16_bit_code_alike "intel-c06f2" "bits16.rec"
+    golden_cove_executes_32_bit_code_alike "intel-c06f2" "bits32.rec"
+    golden_cove_executes_64_bit_code_alike "intel-c06f2" "bits64.rec"
 }
 
-fn hold_against(name: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/native").join(name);
-    let bytes = std::fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+#[test]
+fn every_recorded_processor_is_compared() {
+    let entries = std::fs::read_dir(directory()).expect("testdata/native can be read");
+    let paths = entries.map(|entry| entry.expect("and so can its entries").path());
+    let mut found: Vec<_> = paths.filter(|path| path.is_dir()).collect();
+    found.sort();
+    assert_eq!(found, PROCESSORS.map(|name| directory().join(name)));
+}
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/native")
+}
+
+fn hold_against(file: &Path) {
+    let name = file.display();
+    let bytes = std::fs::read(file).unwrap_or_else(|e| panic!("{name}: {e}"));
     let recording = Recording::from_bytes(&bytes).unwrap_or_else(|e| panic!("{name}: {e}"));
     let result = replay(&recording).unwrap_or_else(|e| panic!("{name}: {e}"));
     println!(

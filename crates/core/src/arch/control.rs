@@ -91,10 +91,14 @@ pub const DR6_BS: u64 = 1 << 14;
 pub const DR6_BD: u64 = 1 << 13;
 /// DR6: task switch.
 pub const DR6_BT: u64 = 1 << 15;
+/// DR6: 0 if a breakpoint was met in a transaction, on processors with RTM.
+pub const DR6_RTM: u64 = 1 << 16;
 /// DR6 after reset: the bits that read as one.
 pub const DR6_RESET: u64 = 0xFFFF_0FF0;
 /// DR7 after reset.
 pub const DR7_RESET: u64 = 0x400;
+/// DR7: breakpoints may end a transaction, on processors with RTM.
+pub const DR7_RTM: u64 = 1 << 11;
 /// DR7: general detect.
 pub const DR7_GD: u64 = 1 << 13;
 /// DR7: any of the four breakpoints enabled.

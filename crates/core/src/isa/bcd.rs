@@ -12,7 +12,7 @@ use crate::op::Op;
 use crate::profile::{Generation, UndefinedFlags};
 use crate::width::Width;
 
-use FlagRule::{ByByteSum, ByResult, ByWordSum, Cleared, Kept, LikeCarry};
+use FlagRule::{ByByteSum, ByResult, ByWordSum, Cleared, LikeCarry};
 use UndefinedFlags::{Amd, Early, Intel};
 
 /// Addition or subtraction of a correction, by width.
@@ -44,7 +44,7 @@ fn adjust_packed(m: &mut Machine<'_, '_>, correct: Correct<u8>) -> Step {
     let digit = if low { 6 } else { 0 };
     let (r, flags) = correct(al, digit | if high { 0x60 } else { 0 });
     let cf = high || correct(al, digit).1.cf();
-    let of = if m.profile.undefined_flags == Intel { old.of() } else { flags.of() };
+    let of = m.profile.undefined_flags != Intel && flags.of();
     r.write(&mut m.cpu.gpr, Reg::Rax as u8);
     m.flags = r.logic_flags().with_cf_of(cf, of).with_af(low);
     Ok(())
@@ -75,10 +75,7 @@ fn adjust_unpacked(m: &mut Machine<'_, '_>, byte: Correct<u8>, word: Correct<u16
     let flags = match m.profile.undefined_flags {
         Early => low_flags,
         Amd => both_flags,
-        Intel => {
-            let zero = if r == 0 { ZF } else { 0 };
-            (r as u8).logic_flags().with(ZF, zero).with_cf_of(off, old.of())
-        }
+        Intel => (r as u8).logic_flags(),
     };
     r.write(&mut m.cpu.gpr, Reg::Rax as u8);
     m.flags = flags.with_cf_of(off, flags.of()).with_af(off);
@@ -125,14 +122,13 @@ const fn row(name: &'static str, opcode: u8, operands: &[Operand]) -> Row {
 }
 
 const fn packed(row: Row) -> Row {
-    row.undefined(OF, ByByteSum).on(Intel, OF, Kept)
+    row.undefined(OF, ByByteSum).on(Intel, OF, Cleared)
 }
 
 const fn unpacked(row: Row) -> Row {
     row.undefined(OF | SF | ZF | PF, ByByteSum)
         .on(Amd, OF | SF | ZF | PF, ByWordSum)
-        .on(Intel, OF, Kept)
-        .on(Intel, SF, Cleared)
+        .on(Intel, OF | SF, Cleared)
         .on(Intel, ZF | PF, ByResult)
 }
 

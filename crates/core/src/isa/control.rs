@@ -347,7 +347,7 @@ fn debug_register(m: &mut Machine<'_, '_>, op: &Op) -> Result<u8, Leave> {
     m.intercept(Intercepted::DebugRegister)?;
     if m.cpu.dr7 & DR7_GD != 0 {
         // SDM vol. 3B, "General-Detect Exception Condition": a fault, which DR6.BD explains.
-        m.cpu.dr6 |= DR6_BD;
+        m.cpu.dr6 |= DR6_RTM | DR6_BD;
         return Err(Fault::new(vector::DB).into());
     }
     Ok(number)
@@ -365,19 +365,22 @@ fn r_dr(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 }
 
 fn dr_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    /// BLD is bit 11, RTM bit 16: neither is offered, and both read as one.
+    /// BLD is bit 11: it is not offered, and reads as one. So does RTM where it is not.
     const DR6_WRITABLE: u64 = 0xE00F;
-    /// Bits 11, 12, 14 and 15 read as zero.
+    /// Bits 12, 14 and 15 read as zero, and so does RTM where it is not offered.
     const DR7_WRITABLE: u64 = 0xFFFF_23FF;
     let number = debug_register(m, op)?;
     let value = source(m, op);
     if number >= 6 && value >> 32 != 0 {
         return Err(GP);
     }
+    let (rtm6, rtm7) = if m.profile.has(Features::RTM) { (DR6_RTM, DR7_RTM) } else { (0, 0) };
     match m.cpu.dr.get_mut(usize::from(number)) {
         Some(address) => *address = value,
-        None if number == 6 => m.cpu.dr6 = value & DR6_WRITABLE | DR6_RESET,
-        None => m.cpu.dr7 = value & DR7_WRITABLE | DR7_RESET,
+        None if number == 6 => {
+            m.cpu.dr6 = value & (DR6_WRITABLE | rtm6) | DR6_RESET & !rtm6;
+        }
+        None => m.cpu.dr7 = value & (DR7_WRITABLE | rtm7) | DR7_RESET,
     }
     m.attention = true;
     Ok(())

@@ -17,7 +17,7 @@ use crate::machine::{Leave, Machine, Step};
 use crate::mem::access::Operand;
 use crate::mem::segment::real_segment;
 use crate::op::Op;
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::Intercepted;
 use crate::width::Width;
 
@@ -163,16 +163,25 @@ fn call<'m, W: Width>(
     Ok(())
 }
 
-/// The values on top of the stack, lowest first. All are prepared before the first is read.
+/// Where CS is among the values that a far return pops.
+const CS_SLOT: usize = 1;
+
+/// The values on top of the stack, lowest first; CS is the second. All are prepared before the
+/// first is read.
 fn top<W: Width, const N: usize>(m: &mut Machine<'_, '_>) -> Result<[u64; N], Leave> {
     let ss = SegReg::Ss as u8;
     for i in 0..N {
         let offset = m.stack_offset((i * W::BYTES) as i64);
-        m.prepare(ss, offset, W::BYTES, Access::Read)?;
+        let size = if i == CS_SLOT { m.selector_bytes(W::BYTES) } else { W::BYTES };
+        m.prepare(ss, offset, size, Access::Read)?;
     }
     let mut values = [0; N];
     for (i, value) in values.iter_mut().enumerate() {
-        *value = m.peek::<W>((i * W::BYTES) as i64)?.to_u64();
+        let above = (i * W::BYTES) as i64;
+        *value = match i {
+            CS_SLOT => u64::from(m.peek_selector::<W>(above)?),
+            _ => m.peek::<W>(above)?.to_u64(),
+        };
     }
     Ok(values)
 }
@@ -236,11 +245,24 @@ fn int1(m: &mut Machine<'_, '_>, _: &Op) -> Step {
 
 /// BOUND: the register against two signed bounds in memory, both inclusive.
 fn bound<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    let [lower, upper] = prepare_two::<W, W>(m, op)?;
-    let lower = W::from_u64(m.read_value(&lower)?).to_i64();
-    let upper = W::from_u64(m.read_value(&upper)?).to_i64();
     let index = W::read(&m.cpu.gpr, op.reg).to_i64();
-    if index < lower || index > upper {
+    let [lower, upper] = match m.profile.vendor {
+        Vendor::Amd => {
+            let [lower, upper] = prepare_two::<W, W>(m, op)?;
+            [W::from_u64(m.read_value(&lower)?), W::from_u64(m.read_value(&upper)?)]
+        }
+        Vendor::Intel => {
+            // An index below the lower bound is not held against the upper one (seen on Golden
+            // Cove).
+            let lower = m.load::<W>(op)?;
+            if index < lower.to_i64() {
+                return Err(Fault::BR.into());
+            }
+            let above = m.offset(op).wrapping_add(W::BYTES as u64);
+            [lower, m.load_at::<W>(op.seg, above & (u64::MAX >> op.address_shift))?]
+        }
+    };
+    if index < lower.to_i64() || index > upper.to_i64() {
         return Err(Fault::BR.into());
     }
     Ok(())

@@ -232,7 +232,7 @@ fn leave_for<'m, W: Width>(
         return Ok(());
     }
     let esp = m.peek::<W>(popped + release)?.to_u64();
-    let selector = m.peek::<W>(popped + release + width)?.to_u64() as u16;
+    let selector = m.peek_selector::<W>(popped + release + width)?;
     let stack = m.read_stack_segment(selector, target.cpl(), GP, 0)?;
     check_limit(target, offset)?;
     m.mark_accessed(&stack)?;
@@ -259,7 +259,7 @@ fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
 pub(crate) fn ret<W: Width>(m: &mut Machine<'_, '_>, release: u64) -> Step {
     let width = W::BYTES as i64;
     let offset = m.peek::<W>(0)?.to_u64();
-    let selector = m.peek::<W>(width)?.to_u64() as u16;
+    let selector = m.peek_selector::<W>(width)?;
     let target = return_target(m, selector)?;
     leave_for::<W>(m, &target, offset, 2 * width, release as i64)
 }
@@ -271,7 +271,7 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
     }
     let width = W::BYTES as i64;
     let offset = m.peek::<W>(0)?.to_u64();
-    let selector = m.peek::<W>(width)?.to_u64() as u16;
+    let selector = m.peek_selector::<W>(width)?;
     let image = m.peek::<W>(2 * width)?.to_u64();
     let cpl = m.cpu.cpl();
     if W::BYTES == 4 && image & VM != 0 && cpl == 0 {

@@ -14,7 +14,7 @@ use crate::isa::operand::Operand::{
 use crate::isa::row::{Exec, Row, one};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -283,10 +283,16 @@ fn fnstsw_ax(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     Ok(())
 }
 
-fn fnop(m: &mut Machine<'_, '_>, _: &Op) -> Step {
+/// FNOP. On Intel's parts it is an instruction like others for FIP (seen on Golden Cove), on AMD's
+/// only one that leaves an exception is (APM vol. 2, "FXSAVE and FXRSTOR Instructions").
+fn fnop(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_available(m)?;
     require_no_error(m)?;
-    signal_error(m)
+    signal_error(m)?;
+    if m.profile.vendor == Vendor::Intel {
+        m.cpu.fpu.instruction_pointer = m.cpu.rip.wrapping_sub(u64::from(op.len));
+    }
+    Ok(())
 }
 
 fn fnclex(m: &mut Machine<'_, '_>, _: &Op) -> Step {

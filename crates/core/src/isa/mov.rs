@@ -177,12 +177,12 @@ const DIRECT: Exec = Exec::Sizes(&[m_r::<u32> as Handler, m_r::<u32>, m_r::<u64>
 fn movdir64b(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let from = m.offset(op);
     let to = m.cpu.gpr.slot(op.reg) & (u64::MAX >> op.address_shift);
+    let source = m.prepare(op.seg, from, 64, Access::Read)?;
     let es = SegReg::Es as u8;
     let base = if m.cpu.is_64_bit_code() { 0 } else { m.cpu.segment(SegReg::Es).base };
     if base.wrapping_add(to) % 64 != 0 {
         return Err(Leave::Fault(Fault::GP));
     }
-    let source = m.prepare(op.seg, from, 64, Access::Read)?;
     let target = m.prepare(es, to, 64, Access::Write)?;
     let mut bytes = [0; 64];
     m.read_operand(&source, &mut bytes)?;

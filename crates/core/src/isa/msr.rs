@@ -14,7 +14,6 @@ use crate::fault::Fault;
 use crate::isa::row::{Modes, Prefix, Row, two};
 use crate::isa::system::{edx_eax, set_edx_eax};
 use crate::machine::{Leave, Machine, Step, Window};
-use crate::mem::segment::is_canonical;
 use crate::op::Op;
 use crate::profile::{Profile, Vendor};
 use crate::state::Cpu;
@@ -123,7 +122,7 @@ fn checked(m: &mut Machine<'_, '_>, index: u32, value: u64) -> Result<u64, Leave
         | KERNEL_GS_BASE
         | IA32_SYSENTER_ESP
         | IA32_SYSENTER_EIP
-        | IA32_INTERRUPT_SSP_TABLE => is_canonical(value),
+        | IA32_INTERRUPT_SSP_TABLE => is_linear(m.profile, value),
         // AMD drops the upper half instead.
         FMASK | TSC_AUX if !intel => return Ok(value & 0xFFFF_FFFF),
         FMASK | TSC_AUX => value >> 32 == 0,
@@ -134,11 +133,18 @@ fn checked(m: &mut Machine<'_, '_>, index: u32, value: u64) -> Result<u64, Leave
             let offered = m.bus.cpuid(m.profile, 0xD, 1);
             value & !(u64::from(offered.edx) << 32 | u64::from(offered.ecx)) == 0
         }
-        IA32_U_CET | IA32_S_CET => value & 0x3C0 == 0 && is_canonical(value),
-        IA32_PL0_SSP..IA32_INTERRUPT_SSP_TABLE => value & 3 == 0 && is_canonical(value),
+        IA32_U_CET | IA32_S_CET => value & 0x3C0 == 0 && is_linear(m.profile, value),
+        IA32_PL0_SSP..IA32_INTERRUPT_SSP_TABLE => value & 3 == 0 && is_linear(m.profile, value),
         _ => true,
     };
     if valid { Ok(value) } else { Err(GP) }
+}
+
+/// Can the processor have this linear address, in whichever paging mode? It is that, and not
+/// CR4.LA57, which WRMSR asks (SDM vol. 3A, "Canonicality Checking").
+fn is_linear(profile: &Profile, address: u64) -> bool {
+    let above = 64 - profile.linear_bits();
+    ((address as i64) << above >> above) as u64 == address
 }
 
 /// EFER: LMA is the processor's, LME cannot change while paging is on, and a bit whose feature

@@ -148,8 +148,7 @@ impl Wide for Div {
         let (quotient, remainder) = divide(high, low, b).ok_or(Fault::DE)?;
         write_pair(m, remainder, quotient);
         m.flags = match m.profile.undefined_flags {
-            Early => m.flags,
-            Intel => Flags::logic(0),
+            Early | Intel => m.flags,
             Amd => amd_division_flags(m.flags),
         };
         Ok(())
@@ -255,11 +254,6 @@ const fn divides(row: Row) -> Row {
     row.on(Amd, AF, Set).on(Amd, SF | ZF | PF, Cleared)
 }
 
-/// DIV, which on Intel leaves the flags of 0.
-const fn divides_unsigned(row: Row) -> Row {
-    divides(row).on(Intel, CF | OF | SF | AF, Cleared).on(Intel, ZF | PF, Set)
-}
-
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &{
     let (mul, imul) = (group::<Mul>("MUL", 4), group::<Imul>("IMUL", 5));
@@ -271,8 +265,8 @@ pub(crate) const ROWS: &[Row] = &{
         multiplies(mul[1]),
         multiplies(imul[0]),
         multiplies(imul[1]),
-        divides_unsigned(div[0]),
-        divides_unsigned(div[1]),
+        divides(div[0]),
+        divides(div[1]),
         divides(idiv[0]),
         divides(idiv[1]),
         multiplies(two("IMUL", 0xAF, &[Gv, Ev]).exec(TWO)),

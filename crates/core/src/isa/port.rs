@@ -8,7 +8,7 @@ use crate::isa::repeat::{Condition, Equal, StringOp, StringOperand, once, repeat
 use crate::isa::row::{Exec, Row, one};
 use crate::machine::{Leave, Machine, Road, Step};
 use crate::op::{Handler, Op};
-use crate::profile::{Generation, Vendor};
+use crate::profile::Generation;
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -223,11 +223,10 @@ const fn repeats<S: StringOp + 'static>() -> [Handler; 4] {
     [repeat_port::<S, u8>, repeat_port::<S, u16>, repeat_port::<S, u32>, repeat_port::<S, u32>]
 }
 
-/// Zen asks for the permission whatever the count is, where the SDM has no iteration to ask for.
+/// Silicon asks for the permission whatever the count is, where the SDM has no iteration to ask
+/// for.
 fn repeat_port<S: StringOp, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    if m.profile.vendor == Vendor::Amd {
-        m.check_port(m.dx(), W::BYTES)?;
-    }
+    m.check_port(m.dx(), W::BYTES)?;
     repeat::<S, W, Equal>(m, op)
 }
 

@@ -75,17 +75,11 @@ fn pop_r<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     pop_z::<W>(m, &Op { reg: op.rm, ..*op })
 }
 
-/// How much of its stack slot a segment register takes. rSP moves by the operand size, but Intel
-/// parts write and read 16 bits; AMD's extend with zeros and read it all (seen on Zen).
-fn selector_width(m: &Machine<'_, '_>, op: &Op) -> u8 {
-    if m.profile.vendor == Vendor::Amd { op.width } else { 2 }
-}
-
 /// PUSH of a segment register.
 fn push_s<const SEG: u8>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let selector = m.cpu.seg[SEG as usize].selector;
     let sp = m.stack_offset(-i64::from(op.width));
-    match selector_width(m, op) {
+    match m.selector_bytes(usize::from(op.width)) {
         2 => m.store_at(SS, sp, selector)?,
         4 => m.store_at(SS, sp, u32::from(selector))?,
         _ => m.store_at(SS, sp, u64::from(selector))?,
@@ -97,10 +91,10 @@ fn push_s<const SEG: u8>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 /// POP of a segment register.
 fn pop_s<const SEG: u8>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let reg = SegReg::ALL[SEG as usize];
-    let selector = match selector_width(m, op) {
-        2 => m.peek::<u16>(0)?,
-        4 => m.peek::<u32>(0)? as u16,
-        _ => m.peek::<u64>(0)? as u16,
+    let selector = match op.width {
+        2 => m.peek_selector::<u16>(0)?,
+        4 => m.peek_selector::<u32>(0)?,
+        _ => m.peek_selector::<u64>(0)?,
     };
     let segment = m.segment_for_load(reg, selector)?;
     m.set_stack_offset(m.stack_offset(i64::from(op.width)));
@@ -192,6 +186,16 @@ fn popped_flags<W: Width>(m: &Machine<'_, '_>, image: u64) -> u64 {
     m.profile.canonical_flags(new & !RF)
 }
 
+/// What ENTER makes of rBP: rSP less one slot. On a stack of 16 bits only AMD's parts keep a borrow
+/// out of the upper half of ESP (seen on Zen 4 and on Golden Cove).
+fn frame_pointer(m: &Machine<'_, '_>, width: i64) -> u64 {
+    let rsp = m.cpu.gpr[Reg::Rsp];
+    match m.profile.vendor {
+        Vendor::Intel => rsp.wrapping_sub(width as u64),
+        Vendor::Amd => rsp & !m.stack_mask | m.stack_offset(-width),
+    }
+}
+
 /// ENTER (SDM vol. 2A, "ENTER"): up to 31 levels. Everything is prepared before the first push.
 fn enter<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let size = (op.imm & 0xFFFF) as i64;
@@ -212,20 +216,16 @@ fn enter<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         }
     }
     let frame = m.stack_offset(-width);
+    let pointer = frame_pointer(m, width);
     let end = m.stack_offset(-width * (level + 1) - size);
     m.prepare(SS, end, W::BYTES, Access::Write)?;
     m.store_at(SS, frame, W::from_u64(bp))?;
     for i in 1..=level {
-        let value = if i < level {
-            m.load_at::<W>(SS, outer(i))?
-        } else {
-            W::from_u64(m.cpu.gpr[Reg::Rsp] & !mask | frame)
-        };
+        let value = if i < level { m.load_at::<W>(SS, outer(i))? } else { W::from_u64(pointer) };
         let slot = m.stack_offset(-width * (i + 1));
         m.store_at(SS, slot, value)?;
     }
-    let frame = m.cpu.gpr[Reg::Rsp] & !mask | frame;
-    W::from_u64(frame).write(&mut m.cpu.gpr, Reg::Rbp as u8);
+    W::from_u64(pointer).write(&mut m.cpu.gpr, Reg::Rbp as u8);
     m.set_stack_offset(end);
     Ok(())
 }

@@ -14,7 +14,7 @@ pub enum FlagRule {
     /// It is 1.
     Set,
     /// The result decides, as it does where the flag is defined: the low half of a product, the
-    /// index that a scan finds (0 if it finds none), AX.
+    /// index that a scan finds (0 if it finds none), AL.
     ByResult,
     /// The high half of the product decides.
     ByHighHalf,

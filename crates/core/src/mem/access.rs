@@ -13,7 +13,7 @@ use crate::mem::code_map::{CodeMap, lines_of};
 use crate::mem::host::{HostPage, PAGE_SIZE};
 use crate::op::Op;
 use crate::policy::SplitLock;
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::{Direction, Request, UnimplementedReason};
 use crate::width::Width;
 
@@ -234,6 +234,21 @@ impl<'m> Machine<'_, 'm> {
     pub(crate) fn peek<W: Width>(&mut self, above: i64) -> Result<W, Leave> {
         let offset = self.stack_offset(above);
         self.load_at(SegReg::Ss as u8, offset)
+    }
+
+    /// How much of a stack slot of so many bytes a selector takes. Of 32 bits Intel parts write and
+    /// read 16 (SDM vol. 2B, "PUSH"; far returns, seen on Golden Cove); AMD's extend with zeros and
+    /// read it all (seen on Zen 4).
+    pub(crate) fn selector_bytes(&self, slot: usize) -> usize {
+        if self.profile.vendor == Vendor::Intel && slot == 4 { 2 } else { slot }
+    }
+
+    /// Reads the selector in the stack slot `above` bytes above the stack pointer.
+    pub(crate) fn peek_selector<W: Width>(&mut self, above: i64) -> Result<u16, Leave> {
+        if self.selector_bytes(W::BYTES) == 2 {
+            return self.peek::<u16>(above);
+        }
+        Ok(self.peek::<W>(above)?.to_u64() as u16)
     }
 
     /// Prepares an operand: segment check, translation, rights and host pages, before anything

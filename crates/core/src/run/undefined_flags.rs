@@ -123,8 +123,8 @@ impl Execution<'_> {
 
     /// Bytes of the result.
     fn width(&self) -> u32 {
-        // AAA and AAS work on AX without naming it.
-        if self.destination() == Operand::None { 2 } else { self.op.width.into() }
+        // AAA and AAS leave the flags of AL without naming it.
+        if self.destination() == Operand::None { 1 } else { self.op.width.into() }
     }
 
     fn result(&self) -> u64 {

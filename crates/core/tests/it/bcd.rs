@@ -30,9 +30,9 @@ fn daa_and_das_correct_both_digits() {
 }
 
 #[test]
-fn daa_leaves_of_on_intel_and_computes_it_elsewhere() {
+fn daa_clears_of_on_intel_and_computes_it_elsewhere() {
     assert_eq!(adjust(&Profile::INTEL, DAA, 0x7A, 0).1 & OF, 0);
-    assert_eq!(adjust(&Profile::INTEL, DAA, 0x12, OF).1 & OF, OF);
+    assert_eq!(adjust(&Profile::INTEL, DAA, 0x12, OF).1 & OF, 0);
     assert_eq!(adjust(&Profile::AMD, DAA, 0x7A, 0).1 & OF, OF);
     assert_eq!(adjust(&Profile::AMD, DAA, 0x12, OF).1 & OF, 0);
 }
@@ -49,7 +49,7 @@ fn aaa_carries_from_al_into_ah_except_on_an_8086() {
     assert_eq!(adjust(&Profile::I8086, AAA, 0x00FA, 0).0, 0x0100);
     assert_eq!(adjust(&Profile::INTEL, AAS, 0x0201, AF).0, 0x000B);
     assert_eq!(adjust(&Profile::I8086, AAS, 0x0201, AF).0, 0x010B);
-    assert_eq!(adjust(&Profile::INTEL, AAA, 0xFF35, ARITH & !AF), (0xFF05, OF | PF));
+    assert_eq!(adjust(&Profile::INTEL, AAA, 0xFF35, ARITH & !AF), (0xFF05, PF));
     assert_eq!(adjust(&Profile::AMD, AAA, 0xFF35, ARITH & !AF), (0xFF05, SF | PF));
 }
 

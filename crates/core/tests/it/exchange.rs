@@ -164,29 +164,44 @@ fn cmpxchg16b_exchanges_sixteen_bytes() {
 #[test]
 fn cmpxchg16b_raises_gp_where_it_is_not_aligned() {
     let mut guest = exchange_16(&[0x48, 0x0F, 0xC7, 0x0E], 0x2008, 0);
+    assert_eq!(only_exception(&mut guest), Fault::GP);
+    // Before the address is looked at: [rsp], which is not canonical.
+    let mut guest = exchange_16(&[0x48, 0x0F, 0xC7, 0x0C, 0x24], 0x2000, 0);
+    guest.cpu.gpr[Reg::Rsp] = 0xC405_D616_CC56_6F61;
+    assert_eq!(only_exception(&mut guest), Fault::GP);
+}
+
+fn only_exception(guest: &mut Guest) -> Fault {
     let mut emulator = Emulator::new(&guest.profile, &mut []);
-    emulator.policy_mut().exceptions = 1 << 13;
+    emulator.policy_mut().exceptions = u32::MAX;
     let stop = emulator.run(&mut guest.cpu, &mut guest.bus, 1);
-    assert_eq!(stop, Ok(Stop::Exception(Fault::GP)));
+    match stop {
+        Ok(Stop::Exception(fault)) => fault,
+        stop => panic!("no exception but {stop:?}"),
+    }
 }
 
 #[test]
 fn a08_90_is_nop_and_41_90_is_an_exchange() {
-    let run = |code: &[u8]| {
-        let mut guest = long_guest(&Profile::INTEL);
+    let run_on = |profile: &Profile, code: &[u8]| {
+        let mut guest = long_guest(profile);
         guest.poke(crate::guest::CODE, code);
         guest.cpu.gpr[Reg::Rax] = 0x1234_5678_9ABC_DEF0;
         guest.cpu.gpr[Reg::R8] = 5;
         guest.step();
         (guest.reg(Reg::Rax), guest.reg(Reg::R8))
     };
+    let run = |code: &[u8]| run_on(&Profile::INTEL, code);
     assert_eq!(run(&[0x90]), (0x1234_5678_9ABC_DEF0, 5));
     assert_eq!(run(&[0x48, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
     assert_eq!(run(&[0x41, 0x90]), (5, 0x9ABC_DEF0));
     assert_eq!(run(&[0x49, 0x90]), (5, 0x1234_5678_9ABC_DEF0));
-    // PAUSE is F3 90 without REX.B.
-    assert_eq!(run(&[0xF3, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
-    assert_eq!(run(&[0xF3, 0x41, 0x90]), (5, 0x9ABC_DEF0));
+    // PAUSE is F3 90; with REX.B it is an exchange for AMD, and a PAUSE for Intel.
+    for profile in [&Profile::INTEL, &Profile::AMD] {
+        assert_eq!(run_on(profile, &[0xF3, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
+    }
+    assert_eq!(run_on(&Profile::AMD, &[0xF3, 0x41, 0x90]), (5, 0x9ABC_DEF0));
+    assert_eq!(run(&[0xF3, 0x41, 0x90]), (0x1234_5678_9ABC_DEF0, 5));
     // 87 C0 is no NOP.
     assert_eq!(run(&[0x87, 0xC0]), (0x9ABC_DEF0, 5));
 }

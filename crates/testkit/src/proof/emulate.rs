@@ -20,8 +20,14 @@ use super::memory::Memory;
 use super::outcome::{End, Outcome};
 use super::placed::{back_len, placed_code};
 
-/// Linear address of the tables; no segment and no case reaches it.
-const TABLES: u64 = 0xF000_0000;
+/// Linear address of the tables, which no segment reaches, nor any value that cases like.
+const fn tables(mode: Mode) -> u64 {
+    match mode {
+        Mode::Bits64 => 0x0195_A3C7_6000,
+        _ => 0xF000_0000,
+    }
+}
+
 /// Where the local table begins in their page; the global table is at 0.
 const LOCAL: u64 = 0x400;
 /// Where the task state begins.
@@ -82,6 +88,8 @@ struct World<'m> {
     memory: &'m Memory,
     tables: &'m [AtomicU8],
     base: u64,
+    /// Where the tables are in the case's mode.
+    tables_at: u64,
     has_strayed: bool,
 }
 
@@ -92,7 +100,7 @@ impl<'m> Bus<'m> for World<'m> {
             Some(at) if access != Access::Execute || at < u64::from(CODE) + 0x1_0000 => {
                 Prepared::Ram(self.memory.host_page((at / 4096) as usize))
             }
-            _ if page.0 == TABLES => Prepared::in_ram(self.tables, Phys(0)),
+            _ if page.0 == self.tables_at => Prepared::in_ram(self.tables, Phys(0)),
             _ => {
                 self.has_strayed = true;
                 Prepared::Unmapped
@@ -161,6 +169,7 @@ impl<'m> Emulated<'m> {
             memory: &ground.memory,
             tables: &ground.tables,
             base: u64::from(layout.base),
+            tables_at: 0,
             has_strayed: false,
         };
         Emulated { emulator, world, layout, cpu: Box::default() }
@@ -199,6 +208,7 @@ impl<'m> Emulated<'m> {
         let placed = placed_code(case);
         memory.put(placed.at, placed.as_slice());
         self.world.has_strayed = false;
+        self.world.tables_at = tables(case.mode);
         case.start(&mut self.cpu);
         let start = self.cpu.rip;
         let result = self.run_to(case, start..start + u64::from(placed.len));
@@ -368,12 +378,13 @@ impl Case {
         if self.mode == Mode::Bits64 {
             self.make_long(cpu);
         }
-        let table = |at, limit| TableRegister { base: TABLES + at, limit };
+        let tables = tables(self.mode);
+        let table = |at, limit| TableRegister { base: tables + at, limit };
         cpu.gdtr = table(0, 0x7F);
         cpu.idtr = table(GATES, 0x7FF);
         let system = |selector, base, limit, attributes| Segment {
             selector,
-            base: TABLES + base,
+            base: tables + base,
             limit,
             attributes: Attributes(attributes),
         };

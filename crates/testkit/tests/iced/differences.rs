@@ -76,8 +76,6 @@ pub(crate) fn is_known(difference: &Difference) -> bool {
         ("", "URDMSR" | "UWRMSR" | "RDMSR" | "WRMSRNS" | "RMPREAD") => *bits == 64,
         // SDM vol. 2B, "PREFETCHh": PREFETCHIT0 and 1 are NOPs outside 64-bit code.
         ("Prefetchit0_m8" | "Prefetchit1_m8", "NOP") => *bits != 64,
-        // Measured: F3 41 90 exchanges R8 with RAX; PAUSE has no REX.B.
-        ("Pause", "XCHG") => *bits == 64,
         // APM vol. 3, "PREFETCHlevel": reserved types are aliases that may not prefetch.
         (iced, "NOP") if iced.starts_with("Prefetchreserved") => true,
         // 0F A6 and 0F A7 are VIA's.

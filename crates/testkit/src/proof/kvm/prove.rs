@@ -179,7 +179,7 @@ impl Oracle {
         if found.is_empty() {
             return Verdict::Agreed;
         }
-        let met = Met { case, kvm, emulator, ram: &self.kvm.ram };
+        let met = Met { case, kvm, emulator, ram: &self.kvm.ram, profile: &self.profile };
         let rest = match known::explain(&met, &found) {
             Ok(entries) => return Verdict::Known(entries),
             Err(rest) => rest,
@@ -214,7 +214,8 @@ fn profile(cpuid: &[(u32, u32, CpuidResult)]) -> Profile {
     };
     let is_amd = matches!(&leaf(0, 0).ebx.to_le_bytes(), b"Auth" | b"Hygo");
     let nearest = if is_amd { Profile::AMD } else { Profile::INTEL };
-    let features = nearest.features & Features::from_cpuid(leaf);
+    // No profile has RTM, but DR6 and DR7 show it.
+    let features = (nearest.features | Features::RTM) & Features::from_cpuid(leaf);
     Profile { features, ..nearest }
 }
 

@@ -28,10 +28,8 @@ pub(super) enum Quirk {
     ControlBits,
     /// MOV CR0 that turns on paging without long mode is #GP.
     NoPaging,
-    /// WRMSR does not take EFER.FFXSR although CPUID offers it.
-    NoFastFxsave,
-    /// LOCK MOV CR0 is #UD although CPUID says that it is MOV CR8.
-    NoLockedCr8,
+    /// LOCK MOV CR0, EFER.FFXSR and CR4.LA57 are refused although CPUID offers them.
+    NotThere,
     /// MOV to a segment register that cannot be loaded reads its operand first.
     ReadsFirst,
     /// A far CALL or IRET to an EIP beyond FFFF is #GP before its stack is looked at.
@@ -42,6 +40,8 @@ pub(super) enum Quirk {
     HalfPush,
     /// POP of a segment register with a 32-bit operand reads two bytes.
     HalfPop,
+    /// A far RET or IRET with a 32-bit operand reads four bytes for CS on an Intel processor too.
+    WholeSelector,
 }
 
 /// Several of them.
@@ -78,14 +78,15 @@ impl Quirks {
                 .union(Features::PCID)
                 .union(Features::XSAVE);
         }
-        if self.has(Quirk::NoFastFxsave) {
-            profile.features.remove(Features::FXSR_OPT);
-        }
-        if self.has(Quirk::NoLockedCr8) {
-            profile.features.remove(Features::CR8_LEGACY);
+        if self.has(Quirk::NotThere) {
+            let refused = Features::FXSR_OPT.union(Features::CR8_LEGACY).union(Features::LA57);
+            profile.features.remove(refused);
         }
         if self.has(Quirk::HalfPush) {
             profile.vendor = Vendor::Intel;
+        }
+        if self.has(Quirk::WholeSelector) {
+            profile.vendor = Vendor::Amd;
         }
         profile
     }

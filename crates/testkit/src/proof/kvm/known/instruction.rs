@@ -45,6 +45,14 @@ pub(super) const KNOWN: &[Known] = &[
         kind: Kind::Repeats(Quirk::HalfPop, |case| is_wide(case) && pops_segment(case)),
     },
     Known {
+        name: "far-return-selector",
+        kvm: "a far RET or IRET with a 32-bit operand reads four bytes for CS, as on AMD",
+        manual: "SDM vol. 2, RET and IRET, Operation: 32 bits are popped; Golden Cove reads 16",
+        kind: Kind::Repeats(Quirk::WholeSelector, |case| {
+            is_wide(case) && matches!(case.opcode(), [0xCA | 0xCB | 0xCF, ..])
+        }),
+    },
+    Known {
         name: "far-target-order",
         kvm: "a far CALL or IRET to an EIP beyond FFFF is #GP before its stack is looked at",
         manual: "SDM vol. 2, CALL and IRET, Operation: #SS comes first",

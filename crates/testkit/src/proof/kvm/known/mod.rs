@@ -4,7 +4,7 @@ mod device;
 mod instruction;
 mod system;
 
-use realmode::Cpu;
+use realmode::{Cpu, Profile};
 
 use super::case::SystemCase;
 use super::compare::{Difference, values};
@@ -31,7 +31,7 @@ enum Kind {
     /// The emulator repeats it, in cases it can concern.
     Repeats(Quirk, fn(&SystemCase) -> bool),
     /// The instruction completes with this processor, and does nothing else.
-    Completes(fn(&SystemCase) -> Option<Cpu>),
+    Completes(fn(&SystemCase, &Profile) -> Option<Cpu>),
 }
 
 /// A case and its two ends, with the memory that KVM left.
@@ -41,6 +41,7 @@ pub(super) struct Met<'c> {
     pub(super) kvm: &'c SystemOutcome,
     pub(super) emulator: &'c SystemOutcome,
     pub(super) ram: &'c Ram,
+    pub(super) profile: &'c Profile,
 }
 
 impl Met<'_> {
@@ -97,7 +98,7 @@ pub(super) fn repeatable(case: &SystemCase) -> Vec<(usize, Quirk)> {
 impl Known {
     fn completes(&self, met: &Met<'_>) -> bool {
         let Kind::Completes(completes) = self.kind else { return false };
-        let Some(cpu) = completes(met.case) else { return false };
+        let Some(cpu) = completes(met.case, met.profile) else { return false };
         let kvm = met.kvm;
         kvm.end == SystemEnd::Stepped
             && kvm.accesses.is_empty()

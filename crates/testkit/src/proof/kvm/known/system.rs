@@ -2,7 +2,7 @@
 
 use realmode::arch::msr;
 use realmode::arch::rflags::RF;
-use realmode::{Attributes, Cpu, Reg, SegReg, Shadow};
+use realmode::{Attributes, Cpu, Features, Reg, SegReg, Shadow};
 
 use super::super::case::SystemCase;
 use super::super::quirk::Quirk;
@@ -72,11 +72,12 @@ pub(super) const KNOWN: &[Known] = &[
         }),
     },
     Known {
-        name: "lock-mov-cr0",
-        kvm: "LOCK MOV CR0 is #UD although CPUID says AltMovCr8",
-        manual: "APM vol. 3, MOV CRn",
-        kind: Kind::Repeats(Quirk::NoLockedCr8, |case| {
-            case.code.bytes[0] == 0xF0 && matches!(case.opcode(), [0x0F, 0x20 | 0x22, ..])
+        name: "not-there",
+        kvm: "LOCK MOV CR0, EFER.FFXSR and CR4.LA57 are refused although CPUID offers them",
+        manual: "APM vol. 3, MOV CRn; APM vol. 2, Extended Feature Enable Register; SDM vol. 3A, \
+                 Control Registers",
+        kind: Kind::Repeats(Quirk::NotThere, |case| {
+            matches!(case.opcode(), [0x0F, 0x20 | 0x22, ..]) || writes(case, msr::EFER)
         }),
     },
     Known {
@@ -91,16 +92,10 @@ pub(super) const KNOWN: &[Known] = &[
         }),
     },
     Known {
-        name: "efer-ffxsr",
-        kvm: "EFER.FFXSR cannot be set although CPUID offers it",
-        manual: "APM vol. 2, Extended Feature Enable Register",
-        kind: Kind::Repeats(Quirk::NoFastFxsave, |case| writes(case, msr::EFER)),
-    },
-    Known {
         name: "fmask-width",
         kvm: "WRMSR keeps bits 63 to 32 of SFMASK",
         manual: "APM vol. 2, SYSCALL and SYSRET MSRs: SFMASK has 32 bits; Intel: #GP",
-        kind: Kind::Completes(|case| {
+        kind: Kind::Completes(|case, _| {
             let completes = writes(case, msr::FMASK);
             completes.then(|| after(case, |cpu| cpu.msr.fmask = written(case)))
         }),
@@ -109,17 +104,18 @@ pub(super) const KNOWN: &[Known] = &[
         name: "sysenter-cs-width",
         kvm: "WRMSR keeps bits 63 to 32 of SYSENTER_CS",
         manual: "SDM vol. 4, IA32_SYSENTER_CS: bits 31 to 16 and 63 to 32 are not used",
-        kind: Kind::Completes(|case| {
+        kind: Kind::Completes(|case, _| {
             let completes = writes(case, msr::IA32_SYSENTER_CS);
             completes.then(|| after(case, |cpu| cpu.msr.sysenter_cs = written(case)))
         }),
     },
     Known {
         name: "sysenter-canonical",
-        kvm: "WRMSR of SYSENTER_ESP and SYSENTER_EIP extends bit 47",
+        kvm: "WRMSR of SYSENTER_ESP and SYSENTER_EIP extends the top bit of a linear address",
         manual: "SDM vol. 2, WRMSR: #GP if the address is not canonical; AMD: 32 bits",
-        kind: Kind::Completes(|case| {
-            let canonical = ((written(case) as i64) << 16 >> 16) as u64;
+        kind: Kind::Completes(|case, profile| {
+            let above = if profile.has(Features::LA57) { 7 } else { 16 };
+            let canonical = ((written(case) as i64) << above >> above) as u64;
             if writes(case, msr::IA32_SYSENTER_ESP) {
                 return Some(after(case, |cpu| cpu.msr.sysenter_esp = canonical));
             }
@@ -131,7 +127,7 @@ pub(super) const KNOWN: &[Known] = &[
         name: "pat-type",
         kvm: "WRMSR of the PAT takes memory types that do not exist",
         manual: "SDM vol. 3A, Programming the PAT: #GP for an undefined type",
-        kind: Kind::Completes(|case| {
+        kind: Kind::Completes(|case, _| {
             let completes = writes(case, msr::IA32_PAT);
             completes.then(|| after(case, |cpu| cpu.msr.pat = written(case)))
         }),
@@ -140,7 +136,9 @@ pub(super) const KNOWN: &[Known] = &[
         name: "debugctl",
         kvm: "WRMSR of DEBUGCTL is ignored, whatever the value",
         manual: "SDM vol. 3B, IA32_DEBUGCTL MSR; APM vol. 2, Debug-Control MSR",
-        kind: Kind::Completes(|case| writes(case, msr::IA32_DEBUGCTL).then(|| after(case, |_| {}))),
+        kind: Kind::Completes(|case, _| {
+            writes(case, msr::IA32_DEBUGCTL).then(|| after(case, |_| {}))
+        }),
     },
 ];
 
