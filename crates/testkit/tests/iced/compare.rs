@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use iced_x86::{Code, Decoder, DecoderOptions, Mnemonic};
 use realmode::{CodeSize, Features, Profile, Segmentation, decode_one};
 
-use crate::differences::{is_known, spelling};
+use super::differences::{is_known, spelling};
 
 /// How two decoders see the same bytes.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use iced_x86::Mnemonic;
 
-use crate::compare::{Difference, Seen};
+use super::compare::{Difference, Seen};
 
 /// Our spelling of iced's name.
 pub(crate) fn spelling(theirs: Mnemonic) -> &'static str {
