@@ -1,27 +1,45 @@
-//! Repository chores: `cargo xtask tidy` and `cargo xtask random-steps`.
+//! Repository chores: `cargo xtask help`.
 #![forbid(unsafe_code)]
 
+mod prove;
 mod random_steps;
+mod record;
+mod replay;
 mod tidy;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "\
-usage: cargo xtask COMMAND
-  tidy                                                            check the house style
-  random-steps [--count N] [--seed S] [--jobs J] [--failures N]   run random cases
-  random-steps --seed S --index I [--quiet]                       replay one of them";
+use clap::{Parser, Subcommand};
+
+/// Repository chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, about)]
+struct Command {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Check the house style
+    Tidy,
+    /// Run random cases in several ways that have to agree
+    RandomSteps(random_steps::Options),
+    /// Compare the emulator with the host's processor, instruction by instruction
+    Prove(prove::Options),
+    /// Record what the host's processor makes of every form, for machines without it
+    Record(record::Options),
+    /// Run one case of the proof and show what either side makes of it
+    Replay(replay::Options),
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let result = match arguments.split_first() {
-        Some((command, rest)) if command == "random-steps" => random_steps::main(rest),
-        Some((command, [])) if command == "tidy" => tidy::main(),
-        Some((help, _)) if help == "--help" || help == "help" => {
-            println!("{USAGE}");
-            Ok(ExitCode::SUCCESS)
-        }
-        _ => Err(USAGE.into()),
+    let result = match Command::parse().chore {
+        Chore::Tidy => tidy::main(),
+        Chore::RandomSteps(options) => random_steps::main(&options),
+        Chore::Prove(options) => prove::main(&options),
+        Chore::Record(options) => record::main(&options),
+        Chore::Replay(options) => replay::main(&options),
     };
     match result {
         Ok(code) => code,
@@ -30,4 +48,10 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Threads to use: what was asked for, or one a processor.
+fn jobs(asked: Option<usize>) -> usize {
+    let all = || std::thread::available_parallelism().map_or(1, usize::from);
+    asked.unwrap_or_else(all).clamp(1, 256)
 }

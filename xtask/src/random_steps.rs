@@ -17,14 +17,37 @@ const LONGEST_CASE: Duration = Duration::from_secs(20);
 const BETWEEN_REPORTS: Duration = Duration::from_secs(60);
 const IDLE: u64 = u64::MAX;
 
-struct Options {
+/// Random processors execute random bytes, cached and uncached, whole and in steps, with every
+/// device access left open, and have to agree.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  cargo xtask random-steps --count 1000000        a million cases on all cores
+  cargo xtask random-steps --seed 1 --index 77    what one case does, step by step")]
+pub(crate) struct Options {
+    /// How many cases to run
+    #[arg(long, default_value = "100000", value_parser = number)]
     count: u64,
+    /// What they are made from
+    #[arg(long, default_value = "1", value_parser = number)]
     seed: u64,
-    jobs: usize,
-    /// Failures after which to stop.
+    /// Threads, as many as there are processors if not given
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Failures after which to stop
+    #[arg(long, default_value_t = 1)]
     failures: usize,
+    /// Run one case alone, after those of its group that come before it
+    #[arg(long, value_parser = number)]
     index: Option<u64>,
+    /// With --index: only say whether it agrees
+    #[arg(long = "quiet")]
     is_quiet: bool,
+}
+
+/// A number that may have underscores in it.
+fn number(text: &str) -> Result<u64, std::num::ParseIntError> {
+    text.replace('_', "").parse()
 }
 
 /// What the threads share.
@@ -39,23 +62,23 @@ struct Shared<'o> {
 }
 
 /// Runs the command.
-pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, String> {
-    let options = parse(arguments)?;
+pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
+    let jobs = crate::jobs(options.jobs);
     note_panics();
     if let Some(index) = options.index {
-        return Ok(replay(&options, index));
+        return Ok(replay(options, index));
     }
     let started = Instant::now();
     let shared = Shared {
-        options: &options,
+        options,
         next_group: AtomicU64::new(0),
-        at: (0..options.jobs).map(|_| AtomicU64::new(IDLE)).collect(),
+        at: (0..jobs).map(|_| AtomicU64::new(IDLE)).collect(),
         tally: Mutex::new(Tally::default()),
         failures: Mutex::new(Vec::new()),
         is_done: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..options.jobs)
+        let workers: Vec<_> = (0..jobs)
             .map(|n| {
                 scope.spawn({
                     let s = &shared;
@@ -75,35 +98,6 @@ pub(crate) fn main(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn parse(arguments: &[String]) -> Result<Options, String> {
-    let mut options = Options {
-        count: 100_000,
-        seed: 1,
-        jobs: std::thread::available_parallelism().map_or(1, usize::from),
-        failures: 1,
-        index: None,
-        is_quiet: false,
-    };
-    let mut arguments = arguments.iter();
-    while let Some(name) = arguments.next() {
-        if name == "--quiet" {
-            options.is_quiet = true;
-            continue;
-        }
-        let value = arguments.next().ok_or(format!("{name} needs a number"))?;
-        let value: u64 = value.replace('_', "").parse().map_err(|e| format!("{name}: {e}"))?;
-        match name.as_str() {
-            "--count" => options.count = value,
-            "--seed" => options.seed = value,
-            "--jobs" => options.jobs = value.clamp(1, 256) as usize,
-            "--failures" => options.failures = value.max(1) as usize,
-            "--index" => options.index = Some(value),
-            _ => return Err(format!("random-steps has no option {name}")),
-        }
-    }
-    Ok(options)
-}
-
 /// Takes group after group.
 fn work(shared: &Shared<'_>, number: usize) {
     let options = shared.options;
@@ -120,7 +114,7 @@ fn work(shared: &Shared<'_>, number: usize) {
         shared.tally.lock().expect("no panic holds the tally").add(&tally);
         for failure in failures {
             let kept = &mut *shared.failures.lock().expect("no panic holds the failures");
-            if kept.len() < options.failures {
+            if kept.len() < options.failures.max(1) {
                 println!("FAIL {failure}{}", alone(&failure));
                 kept.push(failure);
             }
@@ -130,7 +124,7 @@ fn work(shared: &Shared<'_>, number: usize) {
 }
 
 fn is_full(shared: &Shared<'_>) -> bool {
-    shared.failures.lock().is_ok_and(|kept| kept.len() >= shared.options.failures)
+    shared.failures.lock().is_ok_and(|kept| kept.len() >= shared.options.failures.max(1))
 }
 
 /// Runs cases; a panic becomes the failure of the case it came from.

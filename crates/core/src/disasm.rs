@@ -10,6 +10,7 @@ mod text;
 use crate::arch::cpuid::Features;
 use crate::arch::registers::{RIP_SLOT, SegReg};
 use crate::decode::{CodeSize, Context, Details, Incomplete, decode};
+use crate::encodings::Encoding;
 use crate::isa::operand::Operand;
 use crate::isa::row::{Exec, Traits};
 use crate::isa::table::Entry;
@@ -150,6 +151,14 @@ impl Instruction {
             Some(row) if !self.is_undefined => row.name(),
             _ => "undefined",
         }
+    }
+
+    /// Its encoding, unless it is undefined.
+    pub fn encoding(&self) -> Option<Encoding> {
+        self.details
+            .row
+            .filter(|_| !self.is_undefined)
+            .and_then(|_| Encoding::numbered(self.op.row))
     }
 
     /// Do these bytes raise #UD for want of a definition?

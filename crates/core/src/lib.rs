@@ -9,7 +9,7 @@
 //!   call [`Emulator::reply`], run again. What is in between is an [`InFlight`], which can be
 //!   saved.
 //! - Caches: memory of the caller ([`CacheLine`]); dropping them changes nothing but time.
-//! - Decode alone, without an emulator: [`decode_one`].
+//! - Decode alone, without an emulator: [`decode_one`]; every encoding as data: [`encodings`].
 //!
 //! The core is `no_std`, takes no memory, and does not panic on any guest input.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -20,6 +20,7 @@ mod bus;
 mod cache;
 mod decode;
 mod disasm;
+pub mod encodings;
 mod error;
 mod event;
 mod fault;

@@ -17,7 +17,7 @@ const RUNGS: &[&[&str]] = &[
     &["mem::tlb", "mem::code_map"],
     &["op", "machine", "mem", "event"],
     &["isa"],
-    &["decode", "disasm"],
+    &["decode", "disasm", "encodings"],
     &["view", "cache"],
     &["run"],
 ];

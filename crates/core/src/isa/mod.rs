@@ -34,43 +34,50 @@ pub(crate) mod vmx;
 
 use crate::isa::row::Row;
 
+/// Rows that stand in one file.
+pub(crate) struct Family {
+    /// The file's name.
+    pub(crate) name: &'static str,
+    pub(crate) rows: &'static [Row],
+}
+
 /// Every family. Within an opcode the first row that fits wins, so a family that refines another
 /// one's encoding by a prefix comes first.
-const FAMILIES: &[&[Row]] = &[
-    simd::state::ROWS,
-    simd::sse_0f::ROWS,
-    simd::sse_0f38::ROWS,
-    simd::vex_0f::ROWS,
-    simd::vex_0f38::ROWS,
-    simd::vex_0f3a::ROWS,
-    simd::evex_0f::ROWS,
-    simd::evex_0f38::ROWS,
-    simd::evex_0f3a::ROWS,
-    simd::evex_fp16::ROWS,
-    simd::xop::ROWS,
-    simd::now3d::ROWS,
-    alu::ROWS,
-    hint::ROWS,
-    mov::ROWS,
-    segment::ROWS,
-    condition::ROWS,
-    exchange::ROWS,
-    stack::ROWS,
-    branch::ROWS,
-    far::ROWS,
-    shift::ROWS,
-    muldiv::ROWS,
-    bits::ROWS,
-    bcd::ROWS,
-    string::ROWS,
-    port::ROWS,
-    flag::ROWS,
-    system::ROWS,
-    msr::ROWS,
-    vmx::ROWS,
-    control::ROWS,
-    protected::ROWS,
-    fpu::ROWS,
+pub(crate) const FAMILIES: &[Family] = &[
+    Family { name: "simd", rows: simd::state::ROWS },
+    Family { name: "sse_0f", rows: simd::sse_0f::ROWS },
+    Family { name: "sse_0f38", rows: simd::sse_0f38::ROWS },
+    Family { name: "vex_0f", rows: simd::vex_0f::ROWS },
+    Family { name: "vex_0f38", rows: simd::vex_0f38::ROWS },
+    Family { name: "vex_0f3a", rows: simd::vex_0f3a::ROWS },
+    Family { name: "evex_0f", rows: simd::evex_0f::ROWS },
+    Family { name: "evex_0f38", rows: simd::evex_0f38::ROWS },
+    Family { name: "evex_0f3a", rows: simd::evex_0f3a::ROWS },
+    Family { name: "evex_fp16", rows: simd::evex_fp16::ROWS },
+    Family { name: "xop", rows: simd::xop::ROWS },
+    Family { name: "now3d", rows: simd::now3d::ROWS },
+    Family { name: "alu", rows: alu::ROWS },
+    Family { name: "hint", rows: hint::ROWS },
+    Family { name: "mov", rows: mov::ROWS },
+    Family { name: "segment", rows: segment::ROWS },
+    Family { name: "condition", rows: condition::ROWS },
+    Family { name: "exchange", rows: exchange::ROWS },
+    Family { name: "stack", rows: stack::ROWS },
+    Family { name: "branch", rows: branch::ROWS },
+    Family { name: "far", rows: far::ROWS },
+    Family { name: "shift", rows: shift::ROWS },
+    Family { name: "muldiv", rows: muldiv::ROWS },
+    Family { name: "bits", rows: bits::ROWS },
+    Family { name: "bcd", rows: bcd::ROWS },
+    Family { name: "string", rows: string::ROWS },
+    Family { name: "port", rows: port::ROWS },
+    Family { name: "flag", rows: flag::ROWS },
+    Family { name: "system", rows: system::ROWS },
+    Family { name: "msr", rows: msr::ROWS },
+    Family { name: "vmx", rows: vmx::ROWS },
+    Family { name: "control", rows: control::ROWS },
+    Family { name: "protected", rows: protected::ROWS },
+    Family { name: "fpu", rows: fpu::ROWS },
 ];
 
 #[cfg(test)]
@@ -80,7 +87,7 @@ mod tests {
     use super::row::{Form, KEEPS, Row};
 
     fn every_row() -> impl Iterator<Item = &'static Row> {
-        FAMILIES.iter().flat_map(|rows| rows.iter())
+        FAMILIES.iter().flat_map(|family| family.rows)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// One operand of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the SDM's appendix A defines each code
-pub(crate) enum Operand {
+pub enum Operand {
     /// No operand.
     None,
     // ModRM.rm: register or memory.

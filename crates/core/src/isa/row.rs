@@ -9,7 +9,7 @@ use crate::profile::Generation;
 /// An opcode map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(crate) enum Map {
+pub enum Map {
     /// One-byte opcodes.
     One = 0,
     /// 0F.
@@ -51,7 +51,7 @@ pub(crate) const MAPS: usize = 17;
 
 /// What ModRM.mod must say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// Register or memory.
     Any,
     /// Memory: mod is not 3.
@@ -66,7 +66,7 @@ pub(crate) enum Form {
 
 /// The mandatory prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefix {
+pub enum Prefix {
     /// None is mandatory; 66 is the operand size, F2 and F3 are ignored or repeat.
     Any,
     /// No 66, F2 or F3.
@@ -87,7 +87,7 @@ pub(crate) enum Prefix {
 
 /// Modes in which a row exists; elsewhere it is #UD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Modes {
+pub enum Modes {
     /// Everywhere.
     All,
     /// Not in 64-bit code.

@@ -6,9 +6,9 @@
 use crate::arch::cpuid::Features;
 use crate::isa::FAMILIES;
 use crate::isa::operand::{Operand, Plan};
-#[cfg(test)]
-use crate::isa::row::{Effect, KEEPS};
-use crate::isa::row::{Exec, Form, MAPS, Modes, NO_DIGIT, Prefix, Row, Size64, Traits, Vector};
+use crate::isa::row::{
+    Effect, Exec, Form, KEEPS, MAPS, Map, Modes, NO_DIGIT, Prefix, Row, Size64, Traits, Vector,
+};
 use crate::op::Handler;
 use crate::profile::Generation;
 
@@ -17,7 +17,7 @@ pub(crate) const ROW_COUNT: usize = {
     let mut count = 0;
     let mut i = 0;
     while i < FAMILIES.len() {
-        count += FAMILIES[i].len();
+        count += FAMILIES[i].rows.len();
         i += 1;
     }
     count
@@ -52,18 +52,10 @@ const _: () = assert!(size_of::<Entry>() <= 28);
 struct Action {
     exec: Exec,
     locked: Option<Handler>,
-    /// Nothing but tests asks for it.
-    #[cfg(test)]
-    effect: Effect,
 }
 
 impl Action {
-    const NONE: Action = Action {
-        exec: Exec::Unimplemented,
-        locked: None,
-        #[cfg(test)]
-        effect: KEEPS,
-    };
+    const NONE: Action = Action { exec: Exec::Unimplemented, locked: None };
 }
 
 impl Entry {
@@ -99,9 +91,8 @@ impl Entry {
     }
 
     /// What it does to the flags.
-    #[cfg(test)]
     pub(crate) fn effect(&self) -> Effect {
-        self.action().effect
+        EFFECTS.get(usize::from(self.action)).copied().unwrap_or(KEEPS)
     }
 
     #[inline]
@@ -118,6 +109,25 @@ impl Entry {
 /// Every row, by the number an `Op` carries.
 pub(crate) static ROWS: [Entry; ROW_COUNT] = PACKED.rows;
 static ACTIONS: [Action; ACTION_COUNT] = PACKED.actions;
+/// Map and opcode of each row, for who lists them: decode comes from there.
+static OPCODES: [(Map, u8); ROW_COUNT] = {
+    let mut opcodes = [(Map::One, 0); ROW_COUNT];
+    let mut at = 0;
+    let mut i = 0;
+    while i < FAMILIES.len() {
+        let mut j = 0;
+        while j < FAMILIES[i].rows.len() {
+            let row = &FAMILIES[i].rows[j];
+            opcodes[at] = (row.map, row.opcode);
+            at += 1;
+            j += 1;
+        }
+        i += 1;
+    }
+    opcodes
+};
+/// Apart from the actions, so that a program that never asks does not have them.
+static EFFECTS: [Effect; ACTION_COUNT] = PACKED.effects;
 static FEATURES: [Features; PACKED.feature_count] = head(&PACKED.features);
 static NAMES: &str = {
     const BYTES: [u8; PACKED.name_bytes] = head(&PACKED.names);
@@ -142,8 +152,8 @@ const ACTION_COUNT: usize = {
     let mut i = 0;
     while i < FAMILIES.len() {
         let mut j = 0;
-        while j < FAMILIES[i].len() {
-            count += !is_inert(&FAMILIES[i][j]) as usize;
+        while j < FAMILIES[i].rows.len() {
+            count += !is_inert(&FAMILIES[i].rows[j]) as usize;
             j += 1;
         }
         i += 1;
@@ -164,6 +174,8 @@ const FEATURE_SETS: usize = 255;
 struct Packed {
     rows: [Entry; ROW_COUNT],
     actions: [Action; ACTION_COUNT],
+    /// By the number of the action.
+    effects: [Effect; ACTION_COUNT],
     action_count: usize,
     names: [u8; NAME_BYTES],
     name_bytes: usize,
@@ -178,8 +190,9 @@ const PACKED: Packed = Packed::build();
 impl Packed {
     const fn build() -> Packed {
         let mut packed = Packed {
-            rows: [Packed::entry(&FAMILIES[0][0], (0, 0), 0, 0); ROW_COUNT],
+            rows: [Packed::entry(&FAMILIES[0].rows[0], (0, 0), 0, 0); ROW_COUNT],
             actions: [Action::NONE; ACTION_COUNT],
+            effects: [KEEPS; ACTION_COUNT],
             action_count: 1,
             names: [0; NAME_BYTES],
             name_bytes: 0,
@@ -191,8 +204,8 @@ impl Packed {
         let mut i = 0;
         while i < FAMILIES.len() {
             let mut j = 0;
-            while j < FAMILIES[i].len() {
-                let row = &FAMILIES[i][j];
+            while j < FAMILIES[i].rows.len() {
+                let row = &FAMILIES[i].rows[j];
                 let name = packed.name(row.name);
                 let features = packed.features(row.features);
                 let action = packed.action(row);
@@ -289,15 +302,16 @@ impl Packed {
             return 0;
         }
         let number = self.action_count;
-        self.actions[number] = Action {
-            exec: row.exec,
-            locked: row.locked,
-            #[cfg(test)]
-            effect: row.effect,
-        };
+        self.actions[number] = Action { exec: row.exec, locked: row.locked };
+        self.effects[number] = row.effect;
         self.action_count += 1;
         number as u16
     }
+}
+
+/// The map and the first opcode of a row.
+pub(crate) fn opcode(number: u16) -> (Map, u8) {
+    OPCODES.get(usize::from(number)).copied().unwrap_or((Map::One, 0))
 }
 
 /// A link of an opcode's chain of rows.
@@ -343,11 +357,11 @@ impl<const LINKS: usize> Chains<LINKS> {
         let mut i = FAMILIES.len();
         while i > 0 {
             i -= 1;
-            let mut j = FAMILIES[i].len();
+            let mut j = FAMILIES[i].rows.len();
             while j > 0 {
                 j -= 1;
                 number -= 1;
-                chains.add(number, &FAMILIES[i][j]);
+                chains.add(number, &FAMILIES[i].rows[j]);
             }
         }
         chains
@@ -428,9 +442,9 @@ mod tests {
 
     #[test]
     fn the_tables_stay_small_enough_to_embed() {
-        // Effects are there in tests only.
+        // Effects are there only for who asks for them.
         let bytes = size_of_val(&ROWS)
-            + ACTIONS.len() * size_of::<(Exec, Option<Handler>)>()
+            + size_of_val(&ACTIONS)
             + size_of_val(&FEATURES)
             + size_of_val(&CHAINS)
             + NAMES.len();
@@ -444,7 +458,7 @@ mod tests {
 
     #[test]
     fn names_survive_packing() {
-        let rows = FAMILIES.iter().flat_map(|rows| rows.iter());
+        let rows = FAMILIES.iter().flat_map(|family| family.rows);
         for (row, entry) in rows.zip(&ROWS) {
             assert_eq!(row.name, entry.name());
             assert_eq!(row.features, entry.features());

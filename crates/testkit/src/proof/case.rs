@@ -1,7 +1,10 @@
 //! One instruction and everything it can see.
 
-use realmode::CodeSize;
+use std::ops::Range;
 
+use realmode::{CodeSize, Profile, Reg, SegReg, Segmentation, decode_one};
+
+use super::compare::{Flags, Registers};
 use super::layout::{Kind, Layout};
 
 /// The mode a case runs in.
@@ -95,4 +98,77 @@ pub struct Case {
     pub segments: [Kind; 6],
     /// What it puts into memory.
     pub pokes: [Poke; 3],
+}
+
+impl Case {
+    /// The pages that the stack pointer is in, and the one below, round the end of the stack.
+    pub(super) fn stack_pages(&self) -> impl Iterator<Item = usize> {
+        let (base, ..) = self.segments[SegReg::Ss as usize].shape();
+        let stack = base + self.gpr[Reg::Rsp as usize] as u32 % 0x1_0000;
+        [0, 1, 0x1000, 0x1_0000 - 0x1000]
+            .map(|back| base + (stack - base).wrapping_sub(back) % 0x1_0000)
+            .into_iter()
+            .map(|at| at as usize / 4096)
+    }
+
+    /// The words that the pokes lie in, those of a page at a time.
+    pub(super) fn poked_words(&self) -> impl Iterator<Item = Range<usize>> {
+        let pokes = self.pokes.iter().filter(|poke| poke.len > 0);
+        let ranges = pokes.flat_map(|poke| {
+            let start = poke.at as usize / 8;
+            let end = (poke.at as usize + usize::from(poke.len)).div_ceil(8);
+            let boundary = (start | 511) + 1;
+            [start..end.min(boundary), boundary..end]
+        });
+        ranges.filter(|range| !range.is_empty())
+    }
+
+    /// Does a poke reach the eight bytes at `at`?
+    pub(super) fn is_poked(&self, at: u32) -> bool {
+        self.pokes.iter().any(|poke| poke.at < at + 8 && at < poke.at + u32::from(poke.len))
+    }
+
+    /// Eight bytes of memory as the case begins with them, out of what they are in any case.
+    pub(super) fn word_before(&self, at: u32, background: u64) -> u64 {
+        if !self.is_poked(at) {
+            return background;
+        }
+        let mut bytes = background.to_le_bytes();
+        for poke in &self.pokes {
+            for (i, byte) in poke.as_slice().iter().enumerate() {
+                if let Some(place) = (poke.at + i as u32).checked_sub(at)
+                    && let Some(place) = bytes.get_mut(place as usize)
+                {
+                    *place = *byte;
+                }
+            }
+        }
+        u64::from_le_bytes(bytes)
+    }
+
+    /// For people: the instruction, the registers, and what is in memory.
+    pub fn describe(&self, profile: &Profile) -> String {
+        let segmentation = match self.mode {
+            Mode::Real => Segmentation::Real,
+            Mode::Bits16 | Mode::Bits32 | Mode::Bits64 => Segmentation::Protected,
+        };
+        let bytes = self.code.as_slice();
+        let size = self.mode.code_size();
+        let text = match decode_one(bytes, size, profile, segmentation) {
+            Ok(instruction) => instruction.to_string(),
+            Err(why) => why.to_string(),
+        };
+        let mut lines = format!(
+            "{}-bit {bytes:02x?} at {:x}: {text}\n{}\nflags {}\nes cs ss ds fs gs: {:?}",
+            size.bits(),
+            self.entry,
+            Registers(&self.gpr),
+            Flags(self.rflags),
+            self.segments,
+        );
+        for poke in self.pokes.iter().filter(|poke| poke.len > 0) {
+            lines += &format!("\nmemory {:05x}: {:02x?}", poke.at, poke.as_slice());
+        }
+        lines
+    }
 }

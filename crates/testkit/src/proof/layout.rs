@@ -8,6 +8,10 @@ use realmode::arch::descriptor::{Attributes, Segment};
 
 /// From one arena to the next.
 pub const ARENA_STRIDE: u32 = 0x10_0000;
+/// Linear address of arena 0.
+pub const FIRST_ARENA: u32 = 0x1000_0000;
+/// How many arenas there are: as many as have selectors.
+pub const ARENAS: u16 = 512;
 /// Bytes of an arena that belong to cases; the rest of its stride is the oracle's.
 pub const ARENA_SIZE: u32 = 0xA_0000;
 /// Pages of an arena.
@@ -25,6 +29,8 @@ pub const STACK: u32 = 0x6_0000;
 pub const FS_DATA: u32 = 0x8_0000;
 /// Offset of what GS addresses.
 pub const GS_DATA: u32 = 0x9_0000;
+/// Offset of where a case that is over jumps to: in the oracle's part of the stride.
+pub const RETURN: u32 = 0xB_0000;
 
 /// The segments there are. Each is a descriptor of the local descriptor table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,7 +125,7 @@ impl Layout {
     /// The arena with a number, below 4 GiB and above what programs use. Recorded cases have number
     /// 0.
     pub const fn native(number: u16) -> Layout {
-        Layout { base: 0x1000_0000 + number as u32 * ARENA_STRIDE, number }
+        Layout { base: FIRST_ARENA + number as u32 * ARENA_STRIDE, number }
     }
 
     /// The arena in real mode, above the interrupt table.

@@ -1,8 +1,8 @@
 //! Random instruction bytes, biased to encodings that exist: prefixes, an opcode, and operands of
 //! about the right shape.
 
-use super::prng::Prng;
 use super::tables::{Aim, IDT, select};
+use crate::prng::Prng;
 
 /// The operands of each one-byte opcode: `m` ModRM, `b` ModRM and a byte, `z` ModRM and a word of
 /// operand size, `i` byte, `2` word, `w` word of operand size, `e` word and byte, `j` short

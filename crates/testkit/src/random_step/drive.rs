@@ -10,9 +10,9 @@ use super::Tally;
 use super::census::{Census, End};
 use super::from_bytes::Carry;
 use super::memory::{Arena, Changes};
-use super::prng::mix;
 use super::state::Case;
 use super::world::{Entry, Seen, World};
+use crate::prng::mix;
 
 /// A way to run a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use realmode::{Attributes, CacheLine, Cpu, InFlight, Profile, SegReg};
 
+use crate::prng::Prng;
+
 use super::code::Code;
 use super::drive::{Bench, Way};
 use super::memory::{Arena, PAGES};
-use super::prng::Prng;
 use super::state::{self, Case, DEVICES};
 use super::{SKEWS, Tally, background, compare, policy};
 

@@ -12,7 +12,6 @@ mod code;
 mod drive;
 mod from_bytes;
 mod memory;
-mod prng;
 mod protected;
 mod state;
 mod tables;
@@ -20,12 +19,12 @@ mod world;
 
 use realmode::{CacheLine, Cpu, Intercepted, Policy, Profile, SplitLock};
 
+use crate::prng::{Prng, mix};
 pub use census::Census;
 use code::Code;
 use drive::{Bench, Outcome, Way};
 pub use from_bytes::{Carry, Focus, from_bytes};
 use memory::{Arena, DIRTY_PAGES, PAGES, RAM_PAGES};
-use prng::{Prng, mix};
 use state::DEVICES;
 
 /// Cases of a group.

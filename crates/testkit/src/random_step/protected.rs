@@ -7,10 +7,10 @@ use realmode::arch::rflags::{IOPL, NT, VM};
 use realmode::{Attributes, Cpu, Generation, Profile, Reg, SegReg, Segment};
 
 use super::memory::Arena;
-use super::prng::Prng;
 use super::state::poke;
 use super::tables::{Aim, CODE, DATA, DOWN, LDT_DATA, TI, Tables, select};
 use super::world::Map;
+use crate::prng::Prng;
 
 /// Puts a processor into protected mode, or into a state on the way there or back. The tables
 /// have yet to be placed.

@@ -10,10 +10,10 @@ use realmode::{
 
 use super::code::Code;
 use super::memory::Arena;
-use super::prng::Prng;
 use super::protected;
 use super::tables::Tables;
 use super::world::{Kind, Map};
+use crate::prng::Prng;
 
 /// A case: everything that decides how it runs.
 #[derive(Clone, Debug)]

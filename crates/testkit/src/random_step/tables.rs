@@ -4,9 +4,9 @@ use realmode::arch::control::CR0_PE;
 use realmode::{Attributes, Cpu, Generation, Profile, SegReg, Segment, TableRegister};
 
 use super::memory::Arena;
-use super::prng::Prng;
 use super::state::{gated, poke};
 use super::world::{Kind, Map};
+use crate::prng::Prng;
 
 /// Entries of the GDT, of the LDT and of the IDT.
 const GDT: u64 = 24;

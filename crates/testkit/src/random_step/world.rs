@@ -7,8 +7,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use realmode::{Access, Bus, Control, Cpu, Fault, Linear, Phys, Prepared, Reply, Request};
 
 use super::memory::{Arena, PAGES, RAM_PAGES};
-use super::prng::mix;
 use super::state::Case;
+use crate::prng::mix;
 
 /// More calls than a unit of budget can lead to: a slice of REP is 4096 iterations, with a few
 /// pages each. A case that makes more hangs.

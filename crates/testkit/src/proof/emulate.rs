@@ -1,0 +1,339 @@
+//! The emulator's side: a case executed by [`Emulator`], uncached, with the memory it has.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use realmode::arch::control::{
+    CR0_ET, CR0_MP, CR0_NE, CR0_PE, CR4_FSGSBASE, CR4_OSFXSR, CR4_OSXMMEXCPT, CR4_OSXSAVE,
+    CR4_UMIP, EFER_LMA, EFER_LME, EFER_SCE,
+};
+use realmode::arch::rflags::{OF, RF};
+use realmode::arch::vector;
+use realmode::{
+    Access, Attributes, Bus, Control, Cpu, Emulator, Fpu, Intercepted, Intercepts, Pending, Phys,
+    Prepared, Profile, Registers, SegReg, Segment, Shadow, Stop, TableRegister,
+};
+
+use super::case::{Case, Mode};
+use super::layout::{ARENA_SIZE, CODE, Kind, Layout, PAGES};
+use super::memory::Memory;
+use super::outcome::{End, Outcome};
+use super::placed::{back_len, placed_code};
+
+/// Linear address of the tables; no segment and no case reaches it.
+const TABLES: u64 = 0xF000_0000;
+/// Where the local table begins in their page; the global table is at 0.
+const LOCAL: u64 = 0x400;
+/// Where the task state begins.
+const TASK: u64 = 0x300;
+/// Where the interrupt table begins; its gates are for level 0, as the host's are.
+const GATES: u64 = 0x800;
+/// Steps after which a case counts as hung: instructions and slices of REP.
+const STEPS: usize = 64;
+
+/// Why a case cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unfit {
+    /// It reaches memory outside its arena.
+    Strays,
+    /// It runs into the middle of what returns from it, or for too long.
+    Wanders,
+    /// The emulator does not execute it in this state.
+    Unimplemented,
+    /// It does something the VMM would have to act on.
+    Stops,
+}
+
+/// Numbers of pages, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pages([u64; PAGES.div_ceil(64)]);
+
+impl Pages {
+    /// Is a page one of them?
+    pub(super) fn contains(&self, page: usize) -> bool {
+        self.0[page / 64] >> (page % 64) & 1 != 0
+    }
+
+    /// Adds a page.
+    pub(super) fn insert(&mut self, page: usize) {
+        if let Some(word) = self.0.get_mut(page / 64) {
+            *word |= 1 << (page % 64);
+        }
+    }
+}
+
+impl Iterator for Pages {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let (i, word) = self.0.iter_mut().enumerate().find(|(_, word)| **word != 0)?;
+        let bit = word.trailing_zeros() as usize;
+        *word &= *word - 1;
+        Some(i * 64 + bit)
+    }
+}
+
+/// Memory with the tables, as the emulator sees it.
+struct World<'m> {
+    memory: &'m Memory,
+    tables: &'m [AtomicU8],
+    base: u64,
+    has_strayed: bool,
+}
+
+impl<'m> Bus<'m> for World<'m> {
+    fn prepare(&mut self, page: Phys, access: Access, _: &mut Control) -> Prepared<'m> {
+        let in_arena = page.0.checked_sub(self.base).filter(|at| *at < u64::from(ARENA_SIZE));
+        match in_arena {
+            Some(at) if access != Access::Execute || at < u64::from(CODE) + 0x1_0000 => {
+                Prepared::Ram(self.memory.host_page((at / 4096) as usize))
+            }
+            _ if page.0 == TABLES => Prepared::in_ram(self.tables, Phys(0)),
+            _ => {
+                self.has_strayed = true;
+                Prepared::Unmapped
+            }
+        }
+    }
+}
+
+/// The emulator with an arena. Its memory stays as a case left it, for whoever compares it, until
+/// [`restore`](Emulated::restore).
+pub struct Emulated<'m> {
+    emulator: Emulator<'m>,
+    world: World<'m>,
+    layout: Layout,
+    /// The processor of the last case.
+    cpu: Box<Cpu>,
+}
+
+/// What [`Emulated`] works on.
+pub struct Ground {
+    memory: Memory,
+    tables: Vec<AtomicU8>,
+}
+
+impl Ground {
+    /// The memory of the arena at `layout`.
+    pub fn new(layout: Layout) -> Ground {
+        let tables = (0..4096).map(|_| AtomicU8::new(0)).collect();
+        let ground = Ground { memory: Memory::new(), tables };
+        // The host's: kernel code and data, then what is for level 3.
+        const GLOBAL: [(u64, u64); 5] = [
+            (0x10, 0x00AF_9B00_0000_FFFF),
+            (0x18, 0x00CF_9300_0000_FFFF),
+            (0x20, 0x00CF_FB00_0000_FFFF),
+            (0x28, 0x00CF_F300_0000_FFFF),
+            (0x30, 0x00AF_FB00_0000_FFFF),
+        ];
+        for (at, descriptor) in GLOBAL {
+            ground.put(at, descriptor);
+        }
+        for kind in Kind::ALL {
+            let selector = layout.selector(kind);
+            ground.put(LOCAL + u64::from(selector & !7), layout.descriptor(kind));
+        }
+        // Interrupt gates of level 0; nothing is ever delivered through them.
+        for vector in 0..256 {
+            ground.put(GATES + 8 * vector, 0x0000_8E00_0010_0000);
+        }
+        // No I/O bitmap within the limit of the task.
+        ground.put(TASK + 0x60, u64::MAX);
+        ground
+    }
+
+    fn put(&self, at: u64, word: u64) {
+        let cells = self.tables[at as usize..].iter();
+        cells.zip(word.to_le_bytes()).for_each(|(cell, byte)| cell.store(byte, Relaxed));
+    }
+}
+
+impl<'m> Emulated<'m> {
+    /// An emulator of `profile` with the arena at `layout`.
+    pub fn new(ground: &'m Ground, layout: Layout, profile: &Profile) -> Emulated<'m> {
+        let mut emulator = Emulator::new(profile, &mut []);
+        emulator.policy_mut().exceptions = u32::MAX;
+        let world = World {
+            memory: &ground.memory,
+            tables: &ground.tables,
+            base: u64::from(layout.base),
+            has_strayed: false,
+        };
+        Emulated { emulator, world, layout, cpu: Box::default() }
+    }
+
+    /// What the last case left in the x87, MMX and SSE registers.
+    pub fn fpu(&self) -> &Fpu {
+        &self.cpu.fpu
+    }
+
+    /// The arena.
+    pub fn memory(&self) -> &'m Memory {
+        self.world.memory
+    }
+
+    /// The pages that the case has stored to since the last [`restore`](Emulated::restore).
+    pub fn dirty(&self) -> Pages {
+        Pages(self.world.memory.dirty.each_ref().map(|word| word.load(Relaxed)))
+    }
+
+    /// Makes the arena what it was before the case.
+    pub fn restore(&self, case: &Case) {
+        self.dirty().for_each(|page| self.world.memory.restore(page));
+        case.poked_words().for_each(|range| self.world.memory.restore_words(range));
+        self.world.memory.dirty.iter().for_each(|word| word.store(0, Relaxed));
+    }
+
+    /// Executes a case.
+    ///
+    /// # Errors
+    /// If there is nothing that could be compared.
+    pub fn run(&mut self, case: &Case) -> Result<Outcome, Unfit> {
+        debug_assert_eq!(case.layout, self.layout, "a case is for one arena");
+        let memory = self.world.memory;
+        case.pokes.iter().for_each(|poke| memory.put(poke.at, poke.as_slice()));
+        let placed = placed_code(case);
+        memory.put(placed.at, placed.as_slice());
+        self.world.has_strayed = false;
+        case.start(&mut self.cpu);
+        let start = self.cpu.rip;
+        let result = self.run_to(case, start..start + u64::from(placed.len));
+        memory.put(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
+        if self.world.has_strayed {
+            return Err(Unfit::Strays);
+        }
+        Ok(outcome(&self.cpu, case.mode, result?))
+    }
+
+    /// Runs until the instruction after the case, or an exception. The case and its way back lie
+    /// in `placed`.
+    fn run_to(&mut self, case: &Case, placed: Range<u64>) -> Result<End, Unfit> {
+        let end = placed.start + u64::from(case.code.len);
+        let is_whole = placed.end == end + u64::from(back_len(case.mode));
+        self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
+        for _ in 0..STEPS {
+            let cpu = &mut self.cpu;
+            let stop = self.emulator.run(cpu, &mut self.world, 1);
+            self.emulator.policy_mut().intercepts = SOFTWARE_INTERRUPTS;
+            match stop.map_err(|_| Unfit::Unimplemented)? {
+                Stop::Budget if cpu.rip == end && is_whole => return Ok(End::Returned),
+                // The way back does not lie in the segment as a whole: to fetch it faults.
+                Stop::Budget if cpu.rip == end => {}
+                // A slice of REP, a branch to itself, or to where there is INT3.
+                Stop::Budget if cpu.rip == placed.start || !placed.contains(&cpu.rip) => {}
+                Stop::Budget => return Err(Unfit::Wanders),
+                Stop::Exception(fault) => {
+                    let (vector, error) = (fault.vector, u32::from(fault.error_code));
+                    return Ok(End::Exception { vector, error, rip: cpu.rip });
+                }
+                Stop::Intercept(_) => match self.software_interrupt() {
+                    Some(end) => return Ok(end),
+                    None => self.emulator.policy_mut().intercepts = Intercepts::NONE,
+                },
+                Stop::Unimplemented(_) => return Err(Unfit::Unimplemented),
+                _ => return Err(Unfit::Stops),
+            }
+        }
+        Err(Unfit::Wanders)
+    }
+
+    /// What INT3, INT1 and INTO raise; INT n is left to the gates, which are not for level 3.
+    fn software_interrupt(&self) -> Option<End> {
+        let cpu = &self.cpu;
+        let base = if cpu.is_64_bit_code() { 0 } else { cpu.segment(SegReg::Cs).base };
+        let start = base + cpu.rip - self.world.base;
+        // Prefixes may come before it.
+        let (len, opcode) = (0..15)
+            .map(|i| (i + 1, self.world.memory.byte(start as u32 + i)))
+            .find(|(_, byte)| matches!(byte, 0xCC | 0xCD | 0xCE | 0xF1))?;
+        let vector = match opcode {
+            0xCC => vector::BP,
+            0xF1 => vector::DB,
+            0xCE if cpu.rflags & OF != 0 => vector::OF,
+            _ => return None,
+        };
+        Some(End::Exception { vector, error: 0, rip: cpu.rip + u64::from(len) })
+    }
+}
+
+const SOFTWARE_INTERRUPTS: Intercepts = Intercepts::NONE.with(Intercepted::SoftwareInterrupt);
+
+fn outcome(cpu: &Cpu, mode: Mode, end: End) -> Outcome {
+    let mut gpr = cpu.gpr.as_array();
+    if mode != Mode::Bits64 {
+        gpr[..8].iter_mut().for_each(|register| *register &= 0xFFFF_FFFF);
+        gpr[8..].fill(0);
+    }
+    Outcome {
+        end,
+        gpr,
+        rflags: cpu.rflags & !RF,
+        selectors: cpu.seg.map(|segment| segment.selector),
+        cr2: 0,
+    }
+}
+
+impl Case {
+    /// The processor that it starts with.
+    pub fn cpu(&self) -> Cpu {
+        let mut cpu = Cpu::reset();
+        self.start(&mut cpu);
+        cpu
+    }
+
+    /// Makes a processor that another case left, or that was reset, the one that it starts with.
+    fn start(&self, cpu: &mut Cpu) {
+        cpu.shadow = Shadow::NONE;
+        cpu.pending = Pending::default();
+        cpu.msr.efer = 0;
+        cpu.gpr = Registers::from(self.gpr);
+        cpu.rip = u64::from(self.entry);
+        cpu.rflags = self.rflags;
+        cpu.fpu = Fpu { control: 0x37F, tags: 0, ..Fpu::RESET };
+        if self.mode == Mode::Real {
+            cpu.seg = self.segments.map(|kind| {
+                let base = self.layout.base + kind.shape().0;
+                Segment::real((base >> 4) as u16)
+            });
+            return;
+        }
+        cpu.cr0 = CR0_PE | CR0_ET | CR0_NE | CR0_MP;
+        cpu.cr4 = CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE | CR4_UMIP | CR4_FSGSBASE;
+        cpu.xcr0 = 7;
+        cpu.seg = self.segments.map(|kind| self.layout.segment(kind));
+        if self.mode == Mode::Bits64 {
+            self.make_long(cpu);
+        }
+        let table = |at, limit| TableRegister { base: TABLES + at, limit };
+        cpu.gdtr = table(0, 0x7F);
+        cpu.idtr = table(GATES, 0x7FF);
+        let system = |selector, base, limit, attributes| Segment {
+            selector,
+            base: TABLES + base,
+            limit,
+            attributes: Attributes(attributes),
+        };
+        let entries = u32::from(self.layout.number + 1) * 16;
+        cpu.ldtr = system(0x50, LOCAL, 8 * entries - 1, 0x82);
+        cpu.tr = system(0x40, TASK, 0x67, 0x8B);
+    }
+
+    /// Flat 64-bit code at level 3, as the host's programs have it.
+    fn make_long(&self, cpu: &mut Cpu) {
+        cpu.msr.efer |= EFER_LMA | EFER_LME | EFER_SCE;
+        cpu.rip += u64::from(self.layout.base + CODE);
+        let flat = |selector, attributes| Segment {
+            selector,
+            base: 0,
+            limit: 0xFFFF_FFFF,
+            attributes: Attributes(attributes),
+        };
+        for reg in [SegReg::Es, SegReg::Ss, SegReg::Ds] {
+            *cpu.segment_mut(reg) = flat(0x2B, 0xC0F3);
+        }
+        *cpu.segment_mut(SegReg::Cs) = flat(0x33, 0xA0FB);
+        for reg in [SegReg::Fs, SegReg::Gs] {
+            cpu.segment_mut(reg).selector = 0;
+        }
+    }
+}

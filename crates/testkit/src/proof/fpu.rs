@@ -1,0 +1,34 @@
+//! The x87 and SSE registers in the shape in which silicon shows them.
+
+use realmode::Fpu;
+
+use super::native::FpuImage;
+
+/// What FXSAVE64 would write (SDM vol. 1, "FXSAVE Area"), but for the mask of MXCSR and what it
+/// leaves alone.
+pub(super) fn image(fpu: &Fpu) -> FpuImage {
+    let mut bytes = [0; 512];
+    bytes[0..2].copy_from_slice(&fpu.control.to_le_bytes());
+    bytes[2..4].copy_from_slice(&fpu.status.to_le_bytes());
+    bytes[4] = fpu.tags;
+    bytes[6..8].copy_from_slice(&fpu.opcode.to_le_bytes());
+    bytes[8..16].copy_from_slice(&fpu.instruction_pointer.to_le_bytes());
+    bytes[16..24].copy_from_slice(&fpu.data_pointer.to_le_bytes());
+    bytes[24..28].copy_from_slice(&fpu.mxcsr.to_le_bytes());
+    for (place, st) in bytes[32..160].chunks_mut(16).zip(fpu.st) {
+        place[..10].copy_from_slice(&st);
+    }
+    for (place, xmm) in bytes[160..416].chunks_mut(16).zip(fpu.xmm) {
+        place[..8].copy_from_slice(&xmm[0].to_le_bytes());
+        place[8..].copy_from_slice(&xmm[1].to_le_bytes());
+    }
+    FpuImage(bytes)
+}
+
+/// The first byte in which two images differ, but for the mask of MXCSR, which is no state.
+pub(super) fn difference(ours: &FpuImage, theirs: &FpuImage) -> Option<(u32, u8, u8)> {
+    let pairs = (0..).zip(ours.0.into_iter().zip(theirs.0));
+    pairs
+        .filter(|(at, _)| !(28..32).contains(at) && *at < 416)
+        .find_map(|(at, (ours, theirs))| (ours != theirs).then_some((at, ours, theirs)))
+}

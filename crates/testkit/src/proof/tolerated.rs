@@ -1,0 +1,91 @@
+//! Differences between this emulator and silicon that are not errors: each with what the manual
+//! says, and as narrow as it can be said.
+
+use super::case::{Case, Mode};
+use super::compare::{Difference, bits};
+use super::form::Form;
+use super::outcome::{End, Outcome};
+
+/// A difference that is tolerated.
+pub struct Tolerated {
+    /// A name for reports.
+    pub name: &'static str,
+    /// What happens.
+    pub what: &'static str,
+    /// The manual's section.
+    pub section: &'static str,
+    masks: Masks,
+    applies: fn(&Seen<'_>) -> bool,
+}
+
+/// What an entry takes out of a comparison.
+enum Masks {
+    /// So many bits.
+    Bits(u64),
+    /// Everything.
+    All,
+}
+
+impl Tolerated {
+    /// How many bits of a case it leaves out.
+    pub fn masked(&self, mode: Mode) -> u64 {
+        match self.masks {
+            Masks::Bits(count) => count,
+            Masks::All => bits(mode),
+        }
+    }
+}
+
+/// A difference with all that led to it.
+pub struct Seen<'c> {
+    /// The form.
+    pub form: &'c Form,
+    /// The case.
+    pub case: &'c Case,
+    /// What the emulator left.
+    pub ours: &'c Outcome,
+    /// What the oracle left.
+    pub theirs: &'c Outcome,
+    /// The first difference.
+    pub difference: Difference,
+}
+
+/// The entry that explains a difference.
+pub fn find(seen: &Seen<'_>) -> Option<&'static Tolerated> {
+    TOLERATED.iter().find(|entry| (entry.applies)(seen))
+}
+
+/// All of them.
+pub const TOLERATED: &[Tolerated] = &[
+    Tolerated {
+        name: "null selector",
+        what: "Linux may load a null selector anew as 0 when it switches to another program",
+        section: "none: the processor keeps RPL, SDM vol. 3A, \"Segment Selectors\"",
+        masks: Masks::Bits(2),
+        applies: |seen| {
+            matches!(seen.difference, Difference::Selector { ours: 1..4, theirs: 0, .. })
+        },
+    },
+    Tolerated {
+        name: "part of the stack",
+        what: "an instruction that moves several words has moved some when one of them faults",
+        section: "SDM vol. 2, \"PUSHA/PUSHAD\", \"POPA/POPAD\", \"ENTER\", \"CALL\": silent on it",
+        masks: Masks::All,
+        applies: |seen| {
+            let moves = matches!(seen.form.name, "PUSHA" | "POPA" | "ENTER" | "CALL");
+            let is_partial =
+                matches!(seen.difference, Difference::Memory { .. } | Difference::Register { .. });
+            moves && is_partial && seen.ours.end != End::Returned
+        },
+    },
+    Tolerated {
+        name: "LOOPcc with REP",
+        what: "F2 and F3 before LOOPE and LOOPNE take the place of the condition's sense",
+        section: "APM vol. 3, \"Repeat Prefixes\": not to be used there",
+        masks: Masks::All,
+        applies: |seen| {
+            let has_repeat = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, 0xF2 | 0xF3));
+            matches!(seen.form.name, "LOOPE" | "LOOPNE") && has_repeat(seen.case.code.as_slice())
+        },
+    },
+];
