@@ -1,5 +1,7 @@
 //! Decoding alone: any bytes, for every processor and every kind of code.
 
+use std::iter::repeat_n;
+
 use realmode::{CodeSize, DecodeError, Features, Instruction, Profile, Segmentation, decode_one};
 
 use crate::Reached;
@@ -10,7 +12,7 @@ const LONGEST: usize = 15;
 const LOOKED_AT: usize = 20;
 /// Bytes that may complete an instruction: one alone, ModRM bytes with and without an address
 /// that ends there, the second byte of an opcode without operands.
-const ENDS: [u8; 6] = [0x90, 0x00, 0xA2, 0xC0, 0x40, 0x80];
+const ENDS: [u8; 8] = [0x90, 0x00, 0xA2, 0xC0, 0xD0, 0x77, 0x40, 0x80];
 
 /// How bytes are decoded.
 #[derive(Clone, Copy)]
@@ -20,17 +22,18 @@ struct Decoder<'p> {
     segmentation: Segmentation,
 }
 
-/// The bytes as an instruction: its length, whether it needs more bytes, and its text.
+/// The bytes behind the first as an instruction of the processor that the first chooses, in every
+/// kind of code: its length, whether it needs more bytes, and its text.
 pub fn decode(data: &[u8]) -> Reached {
+    let Some((choice, data)) = data.split_first() else { return Reached::default() };
     let data = &data[..data.len().min(LOOKED_AT)];
     let with_all = Profile { features: Features::all(), ..Profile::INTEL };
+    let profiles = Profile::ALL.into_iter().chain([&with_all]).collect::<Vec<_>>();
+    let profile = profiles[usize::from(*choice) % profiles.len()];
     let mut reached = Reached::default();
-    for profile in Profile::ALL.into_iter().chain([&with_all]) {
-        for size in [CodeSize::Bits16, CodeSize::Bits32, CodeSize::Bits64] {
-            for segmentation in [Segmentation::Real, Segmentation::Protected] {
-                let decoder = Decoder { profile, size, segmentation };
-                reached.add(&decoder.check(data));
-            }
+    for size in [CodeSize::Bits16, CodeSize::Bits32, CodeSize::Bits64] {
+        for segmentation in [Segmentation::Real, Segmentation::Protected] {
+            reached.add(&Decoder { profile, size, segmentation }.check(data));
         }
     }
     reached
@@ -46,11 +49,7 @@ impl Decoder<'_> {
             Ok(instruction) => self.check_instruction(bytes, &instruction),
             Err(DecodeError::Short { missing }) => self.check_short(bytes, missing),
             Err(DecodeError::TooLong) => {
-                let longest = match self.profile.max_length {
-                    0 => LONGEST,
-                    longest => longest.into(),
-                };
-                assert!(bytes.len() >= longest, "{bytes:02x?} are not too long");
+                assert!(!self.can_end(bytes), "{bytes:02x?} are said to be too long, and are not");
                 Reached { refused: 1, ..Reached::default() }
             }
             Err(other) => panic!("an error that nobody knows: {other}"),
@@ -87,17 +86,23 @@ impl Decoder<'_> {
 
     /// Some bytes complete it, and fewer than are missing do not.
     fn check_short(self, bytes: &[u8], missing: usize) -> Reached {
-        assert!(missing > 0 && bytes.len() < LONGEST, "{missing} missing of {bytes:02x?}");
-        let completes = |end: &u8, more: usize| {
-            let longer: Vec<u8> =
-                bytes.iter().copied().chain(std::iter::repeat_n(*end, more)).collect();
-            self.decode(&longer).is_ok()
-        };
-        let can = ENDS.iter().any(|end| completes(end, LONGEST - bytes.len()));
-        assert!(can, "{bytes:02x?} are said to be too short, and nothing completes them");
+        assert!(missing > 0, "{bytes:02x?}");
+        assert!(self.can_end(bytes), "{bytes:02x?} are said to be too short, and nothing helps");
         for more in 1..missing {
-            assert!(!ENDS.iter().any(|end| completes(end, more)), "{bytes:02x?} want {more}");
+            let ends = ENDS.iter().any(|end| self.is_ended(bytes, *end, more));
+            assert!(!ends, "{missing} missing of {bytes:02x?}, and {more} are enough");
         }
         Reached { refused: 1, ..Reached::default() }
+    }
+
+    fn can_end(self, bytes: &[u8]) -> bool {
+        let most = LONGEST.saturating_sub(bytes.len());
+        ENDS.iter().any(|end| (0..=most).any(|more| self.is_ended(bytes, *end, more)))
+    }
+
+    /// Are the bytes an instruction with `more` bytes behind them?
+    fn is_ended(self, bytes: &[u8], end: u8, more: usize) -> bool {
+        let longer: Vec<u8> = bytes.iter().copied().chain(repeat_n(end, more)).collect();
+        self.decode(&longer).is_ok()
     }
 }

@@ -12,6 +12,7 @@ mod reached;
 pub mod seeds;
 mod snapshot;
 mod step;
+mod step_vs_native;
 
 pub use boot::boot;
 pub use cases::{cached_vs_uncached, restart, run};
@@ -20,12 +21,13 @@ pub use decode_vs_iced::decode_vs_iced;
 pub use reached::Reached;
 pub use snapshot::snapshot;
 pub use step::step;
+pub use step_vs_native::step_vs_native;
 
 /// A target: what it does with an input.
 pub type Target = fn(&[u8]) -> Reached;
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("decode", decode),
     ("decode_vs_iced", decode_vs_iced),
     ("step", step),
@@ -34,4 +36,5 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("restart", restart),
     ("snapshot", snapshot),
     ("boot", boot),
+    ("step_vs_native", step_vs_native),
 ];

@@ -9,8 +9,8 @@ use realmode::{
 
 /// Pages that the guest may write; one of ROM follows.
 const RAM_PAGES: usize = 4;
-/// Pages around them, which nobody is given.
-const MARGIN: usize = 1;
+/// Bytes around them, which nobody is given.
+const MARGIN: usize = 64;
 const CANARY: u8 = 0xC5;
 /// Of eight physical pages four are RAM, one is ROM, two are devices, and one is nothing.
 const KINDS: u64 = 8;
@@ -22,19 +22,18 @@ pub(crate) struct Memory(Vec<AtomicU8>);
 
 impl Memory {
     pub(crate) fn new() -> Memory {
-        let pages = 2 * MARGIN + RAM_PAGES + 1;
-        let memory = Memory(bytemuck::zeroed_vec(pages * PAGE_SIZE));
+        let pages = (RAM_PAGES + 1) * PAGE_SIZE;
+        let memory = Memory(bytemuck::zeroed_vec(pages + 2 * MARGIN));
         memory.margin().for_each(|cell| cell.store(CANARY, Relaxed));
         memory
     }
 
     fn margin(&self) -> impl Iterator<Item = &AtomicU8> {
-        let end = self.0.len() - MARGIN * PAGE_SIZE;
-        self.0[..MARGIN * PAGE_SIZE].iter().chain(&self.0[end..])
+        self.0[..MARGIN].iter().chain(&self.0[self.0.len() - MARGIN..])
     }
 
     fn page(&self, number: usize) -> &[AtomicU8] {
-        &self.0[(MARGIN + number) * PAGE_SIZE..][..PAGE_SIZE]
+        &self.0[MARGIN + number * PAGE_SIZE..][..PAGE_SIZE]
     }
 
     /// What lies behind a physical page, if it is memory.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use realmode_pc::{Channel, Console, Disk, DiskError, SECTOR};
 
 /// Bytes around RAM, which the PC is not given.
-const MARGIN: usize = 4096;
+const MARGIN: usize = 64;
 const CANARY: u8 = 0xC5;
 
 /// Memory within a margin.

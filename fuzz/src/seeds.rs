@@ -34,7 +34,7 @@ pub fn all() -> Vec<Seed> {
     let mut add = |target, name: String, bytes| seeds.push(Seed { target, name, bytes });
     for (i, code) in code().into_iter().enumerate() {
         let name = format!("code-{i:02}");
-        add("decode", name.clone(), code.bytes.clone());
+        add("decode", name.clone(), [&[i as u8], &code.bytes[..]].concat());
         add("decode_vs_iced", name.clone(), [&[code.size], &code.bytes[..]].concat());
         add("step", name, step(i as u64, &code));
     }
@@ -42,6 +42,7 @@ pub fn all() -> Vec<Seed> {
         for target in ["run", "cached_vs_uncached", "restart"] {
             add(target, format!("tape-{n:02}"), random(n, 500));
         }
+        add("step_vs_native", format!("tape-{n:02}"), random(n, 200));
     }
     snapshots(&mut add);
     boots(&mut add);
