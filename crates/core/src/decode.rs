@@ -5,11 +5,11 @@ pub(crate) mod vector;
 
 use crate::arch::registers::{RIP_SLOT, SegReg, ZERO_SLOT};
 use crate::isa::operand::{Imm, Plan};
-use crate::isa::row::{Exec, Form, Map, Modes, NO_DIGIT, Prefix, Size64};
+use crate::isa::row::{Exec, Form, Map, Modes, NO_DIGIT, Prefix, Size64, Traits};
 use crate::isa::table::{self, Entry};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
-use crate::profile::{Generation, Profile};
+use crate::profile::{Generation, Profile, Vendor};
 use crate::stop::UnimplementedReason;
 
 /// The size of code, which CS.L and CS.D decide.
@@ -282,6 +282,10 @@ impl Decoder<'_> {
         self.context.size == CodeSize::Bits64
     }
 
+    fn is_amd(&self) -> bool {
+        self.context.profile.vendor == Vendor::Amd
+    }
+
     /// Address size in bytes.
     fn address_size(&self) -> u8 {
         match (self.context.size, self.prefixes.address_size) {
@@ -306,10 +310,18 @@ impl Decoder<'_> {
             CodeSize::Bits32 => 4,
             CodeSize::Bits64 => match row.size64 {
                 Size64::Force64 => 8,
+                Size64::Near if !self.is_amd() => 8,
+                Size64::Far if self.is_amd() => {
+                    if small {
+                        2
+                    } else {
+                        4
+                    }
+                }
                 _ if self.prefixes.wide => 8,
                 _ if small => 2,
-                Size64::Default64 => 8,
-                Size64::Normal => 4,
+                Size64::Default64 | Size64::Near => 8,
+                Size64::Normal | Size64::Far => 4,
             },
         }
     }
@@ -436,12 +448,14 @@ impl Decoder<'_> {
             Modes::Protected => !real,
             Modes::Protected32 => !real && !long,
         };
+        let other_maker = if self.is_amd() { Traits::INTEL } else { Traits::AMD };
         let wide = row.vector.w >> u8::from(self.prefixes.wide) & 1 != 0;
         let vector = !self.prefixes.is_vector || self.vector_fits(row, is_register);
         prefix
             && mode
             && wide
             && vector
+            && !row.has(other_maker)
             && (row.since..=row.until).contains(&profile.generation)
             && profile.has(row.features())
     }

@@ -179,6 +179,11 @@ impl Instruction {
         self.details.is_memory
     }
 
+    /// The segment of that operand: the prefix's, or the one that its base register has.
+    pub fn segment(&self) -> Option<SegReg> {
+        self.details.is_memory.then(|| SegReg::from_number(self.op.seg)).flatten()
+    }
+
     /// Its operand size in bytes: 1, 2, 4 or 8.
     pub const fn operand_size(&self) -> u8 {
         self.op.width

@@ -3,7 +3,8 @@
 //! For tools that want to see each instruction once: case generators, coverage tables, fuzzers.
 //!
 //! ```
-//! use realmode::encodings::{self, Map};
+//! use realmode::UndefinedFlags::{Amd, Intel};
+//! use realmode::encodings::{self, FlagRule, Map};
 //! use realmode::arch::rflags::{AF, CF};
 //!
 //! let shld = encodings::all().find(|e| e.map() == Map::TwoByte && e.opcode() == 0xA4).unwrap();
@@ -11,6 +12,8 @@
 //! assert_eq!((shld.family(), shld.is_implemented()), ("shift", true));
 //! assert_eq!(shld.changes() & CF, CF);
 //! assert_eq!(shld.undefined() & AF, AF);
+//! assert_eq!(shld.undefined_flag(AF, Intel), Some(FlagRule::Cleared));
+//! assert_eq!(shld.undefined_flag(AF, Amd), Some(FlagRule::Set));
 //! ```
 
 use core::ops::RangeInclusive;
@@ -20,10 +23,11 @@ use crate::isa::FAMILIES;
 use crate::isa::operand::Plan;
 use crate::isa::row::{Exec, NO_DIGIT, Traits};
 use crate::isa::table::{self, Entry, ROWS};
-use crate::profile::Generation;
+use crate::profile::{Generation, UndefinedFlags, Vendor};
 
 pub use crate::isa::operand::Operand;
 pub use crate::isa::row::{Form, Map, Modes, Prefix};
+pub use crate::isa::undefined::FlagRule;
 
 /// An encoding: an opcode with what its prefixes and ModRM byte must say.
 #[derive(Clone, Copy)]
@@ -132,6 +136,17 @@ impl Encoding {
         self.entry.since..=self.entry.until
     }
 
+    /// The only maker whose processors have it, if there is only one.
+    pub const fn vendor(&self) -> Option<Vendor> {
+        if self.entry.has(Traits::INTEL) {
+            Some(Vendor::Intel)
+        } else if self.entry.has(Traits::AMD) {
+            Some(Vendor::Amd)
+        } else {
+            None
+        }
+    }
+
     /// The arithmetic flags it defines, as an RFLAGS mask.
     pub fn changes(&self) -> u64 {
         self.entry.effect().changes
@@ -140,6 +155,20 @@ impl Encoding {
     /// The arithmetic flags it leaves undefined.
     pub fn undefined(&self) -> u64 {
         self.entry.effect().undefined
+    }
+
+    /// What becomes of a flag that it leaves undefined, on one kind of silicon; `None` if it is
+    /// not undefined or that silicon does not have the instruction.
+    pub fn undefined_flag(&self, flag: u64, silicon: UndefinedFlags) -> Option<FlagRule> {
+        let effect = self.entry.effect();
+        let is_early = silicon == UndefinedFlags::Early;
+        let exists = if is_early {
+            self.entry.since < Generation::Modern
+        } else {
+            self.entry.until == Generation::Modern
+        };
+        let is_undefined = flag.is_power_of_two() && effect.undefined & flag != 0;
+        (exists && is_undefined).then(|| effect.rules.on(silicon).of(flag))
     }
 
     /// Does the emulator execute it? Otherwise it stops as

@@ -7,6 +7,8 @@ mod dispatch;
 mod flag_effects;
 mod restart;
 mod single;
+#[cfg(test)]
+mod undefined_flags;
 
 use crate::arch::control::{CR0_PE, DR6_BS, EFER_LMA};
 use crate::arch::registers::SegReg;

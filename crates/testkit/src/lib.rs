@@ -2,9 +2,10 @@
 //!
 //! [`moo`] reads suites of single-instruction tests captured from silicon, [`vector_run`]
 //! executes them on the emulator and says what differs; [`random_step`] runs random instructions
-//! in several ways that have to agree; [`proof`] makes cases out of the instruction rows and compares
-//! the emulator with silicon.
-#![deny(unsafe_code)] // two allows, in random_step::memory and proof::native
+//! in several ways that have to agree; [`proof`] makes cases out of the instruction rows and
+//! compares the emulator with silicon.
+// Three allows, in random_step::memory, proof::memory and proof::native.
+#![deny(unsafe_code)]
 
 pub mod moo;
 mod prng;

@@ -13,6 +13,7 @@ const ALLOWED: &[&str] = &[
     "crates/bare/",
     "crates/harness/",
     "crates/testkit/src/random_step/memory.rs",
+    "crates/testkit/src/proof/memory.rs",
     "crates/testkit/src/proof/native/",
     "fuzz/",
 ];

@@ -33,6 +33,17 @@ enum Output {
     Edx,
 }
 
+impl Output {
+    fn of(self, result: CpuidResult) -> u32 {
+        match self {
+            Output::Eax => result.eax,
+            Output::Ebx => result.ebx,
+            Output::Ecx => result.ecx,
+            Output::Edx => result.edx,
+        }
+    }
+}
+
 const fn place(leaf: u32, output: Output, bit: u8) -> Place {
     Place { leaf, subleaf: 0, output, bit }
 }
@@ -41,6 +52,8 @@ const fn sub(leaf: u32, subleaf: u32, output: Output, bit: u8) -> Place {
 }
 
 use Output::{Eax, Ebx, Ecx, Edx};
+/// The first of the extended leaves, and the one with features.
+const EXTENDED: u32 = 0x8000_0000;
 const EXT: u32 = 0x8000_0001;
 
 features! {
@@ -183,6 +196,43 @@ pub struct CpuidResult {
     pub ebx: u32,
     pub ecx: u32,
     pub edx: u32,
+}
+
+impl Features {
+    /// The features of the processor that answers CPUID so: the leaf and the subleaf are asked
+    /// for, as EAX and ECX would. What only CPUID knows is not looked at, as whether the operating
+    /// system has turned a feature on.
+    ///
+    /// ```
+    /// use realmode::{CpuidResult, Features, Profile};
+    /// let features = Features::from_cpuid(|leaf, subleaf| Profile::AMD.cpuid(leaf, subleaf));
+    /// assert_eq!(features, Profile::AMD.features);
+    ///
+    /// // A processor that knows leaf 1 and nothing above.
+    /// let features = Features::from_cpuid(|leaf, _| match leaf {
+    ///     0 => CpuidResult { eax: 1, ..CpuidResult::default() },
+    ///     _ => CpuidResult { edx: 1, ..CpuidResult::default() },
+    /// });
+    /// assert_eq!(features, Features::X87);
+    /// ```
+    pub fn from_cpuid(mut cpuid: impl FnMut(u32, u32) -> CpuidResult) -> Features {
+        let highest_basic = cpuid(0, 0).eax;
+        let highest_extended = cpuid(EXTENDED, 0).eax;
+        let highest_of_7 = if highest_basic >= 7 { cpuid(7, 0).eax } else { 0 };
+        let is_there = |place: &Place| match place.leaf {
+            // Without extended leaves the answer is a basic one's.
+            EXTENDED.. => highest_extended >= EXTENDED && place.leaf <= highest_extended,
+            7 => highest_basic >= 7 && place.subleaf <= highest_of_7,
+            leaf => leaf <= highest_basic,
+        };
+        let mut features = Features::empty();
+        for (feature, place) in PLACES.iter().filter(|(_, place)| is_there(place)) {
+            if place.output.of(cpuid(place.leaf, place.subleaf)) >> place.bit & 1 != 0 {
+                features.insert(*feature);
+            }
+        }
+        features
+    }
 }
 
 /// The feature bits of `leaf` and `subleaf` for a processor with `features`.

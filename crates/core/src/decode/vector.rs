@@ -123,10 +123,14 @@ impl Decoder<'_> {
         let vvvv_fits =
             if plan.has(Plan::VVVV) { !eight || vvvv < 8 || !self.is_long() } else { vvvv == 0 };
         let high_reg = prefixes.rex & REX_R != 0 || prefixes.high_reg;
+        // EVEX.R' is no part of the number of a general register.
+        let is_general = |o: &Operand| matches!(o, Operand::Gd | Operand::Gv | Operand::Gy);
+        let no_reg = plan.has(Plan::EIGHT_REGS) && high_reg
+            || prefixes.high_reg && row.operands.iter().any(is_general);
         let high_rm =
             prefixes.rex & REX_B != 0 && row.operands.iter().any(|o| matches!(o, Operand::Te));
         vvvv_fits
-            && !(plan.has(Plan::EIGHT_REGS) && high_reg)
+            && !no_reg
             && !high_rm
             && self.evex_is_defined(row, place.is_memory)
             && (row.vector.evex & Vector::DISTINCT == 0 || self.are_distinct(row, modrm, place))

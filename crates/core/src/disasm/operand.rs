@@ -107,7 +107,7 @@ impl Instruction {
             O::Ib | O::Ibs | O::Iw | O::Id | O::Iz | O::Iv | O::One => {
                 self.write_immediate(f, row, operand, index)
             }
-            O::Jb | O::Jz => self.write_target(f),
+            O::Jb | O::Jz => self.write_target(f, row),
             O::Ap => {
                 let bits = u32::from(size.min(4)) * 8;
                 let offset = self.op.imm & ((1 << bits) - 1);
@@ -165,10 +165,12 @@ impl Instruction {
     }
 
     /// Where a branch goes, or how far if nobody said where it is.
-    fn write_target(&self, f: &mut Formatter<'_>) -> Result {
+    fn write_target(&self, f: &mut Formatter<'_>, row: &Entry) -> Result {
         let distance = (self.op.imm).wrapping_add(u64::from(self.op.len));
         let bits = match self.size {
             CodeSize::Bits64 => 64,
+            // SDM vol. 2D, "XBEGIN": a 16-bit operand size does not truncate the address.
+            _ if row.name() == "XBEGIN" => 32,
             _ => u32::from(self.details.operand_size) * 8,
         };
         match self.ip {

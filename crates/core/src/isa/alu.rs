@@ -5,6 +5,7 @@ use crate::bus::Access;
 use crate::flags::Flags;
 use crate::isa::operand::Operand::{Al, Eb, Ev, Gb, Gv, Ib, Ibs, Iz, Rax, Zv};
 use crate::isa::row::{Exec, Modes, Row, by_width, one, sized};
+use crate::isa::undefined::FlagRule;
 use crate::machine::{Machine, Step};
 use crate::op::{Handler, Op};
 use crate::width::Width;
@@ -232,7 +233,7 @@ fn m<O: Unary, W: Width>(machine: &mut Machine<'_, '_>, op: &Op) -> Step {
 }
 
 const fn flags_of(row: Row, logic: bool) -> Row {
-    if logic { row.arithmetic().undefined(AF) } else { row.arithmetic() }
+    if logic { row.arithmetic().undefined(AF, FlagRule::Cleared) } else { row.arithmetic() }
 }
 
 /// The six encodings in 00..3F and the four of group 1 that an operation has.

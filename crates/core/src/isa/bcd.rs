@@ -4,13 +4,15 @@ use crate::arch::registers::Reg;
 use crate::arch::rflags::{AF, ARITH, CF, OF, PF, SF, ZF};
 use crate::fault::Fault;
 use crate::flags::Flags;
-use crate::isa::operand::Operand::Ib;
+use crate::isa::operand::Operand::{self, Ib};
 use crate::isa::row::{Modes, Row, one};
+use crate::isa::undefined::FlagRule;
 use crate::machine::{Machine, Step};
 use crate::op::Op;
 use crate::profile::{Generation, UndefinedFlags};
 use crate::width::Width;
 
+use FlagRule::{ByByteSum, ByResult, ByWordSum, Cleared, Kept, LikeCarry};
 use UndefinedFlags::{Amd, Early, Intel};
 
 /// Addition or subtraction of a correction, by width.
@@ -107,8 +109,7 @@ fn aam(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     Ok(())
 }
 
-/// AAD: two digits of a base put together. The flags are those of the addition, but an 80286
-/// copies CF to OF.
+/// AAD: two digits of a base put together.
 fn aad(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let ax = u16::read(&m.cpu.gpr, Reg::Rax as u8);
     let high = ((ax >> 8) as u8).wrapping_mul(op.imm as u8);
@@ -119,20 +120,31 @@ fn aad(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     Ok(())
 }
 
-const fn row(name: &'static str, opcode: u8, undefined: u64) -> Row {
-    one(name, opcode, &[]).modes(Modes::Not64).changes(ARITH).undefined(undefined)
+const fn row(name: &'static str, opcode: u8, operands: &[Operand]) -> Row {
+    one(name, opcode, operands).modes(Modes::Not64).changes(ARITH)
 }
 
-const fn row_base(name: &'static str, opcode: u8) -> Row {
-    one(name, opcode, &[Ib]).modes(Modes::Not64).changes(ARITH).undefined(OF | AF | CF)
+const fn packed(row: Row) -> Row {
+    row.undefined(OF, ByByteSum).on(Intel, OF, Kept)
+}
+
+const fn unpacked(row: Row) -> Row {
+    row.undefined(OF | SF | ZF | PF, ByByteSum)
+        .on(Amd, OF | SF | ZF | PF, ByWordSum)
+        .on(Intel, OF, Kept)
+        .on(Intel, SF, Cleared)
+        .on(Intel, ZF | PF, ByResult)
 }
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
-    row("DAA", 0x27, OF).handler(daa),
-    row("DAS", 0x2F, OF).handler(das),
-    row("AAA", 0x37, OF | SF | ZF | PF).handler(aaa),
-    row("AAS", 0x3F, OF | SF | ZF | PF).handler(aas),
-    row_base("AAM", 0xD4).handler(aam),
-    row_base("AAD", 0xD5).handler(aad),
+    packed(row("DAA", 0x27, &[])).handler(daa),
+    packed(row("DAS", 0x2F, &[])).handler(das),
+    unpacked(row("AAA", 0x37, &[])).handler(aaa),
+    unpacked(row("AAS", 0x3F, &[])).handler(aas),
+    row("AAM", 0xD4, &[Ib]).undefined(OF | AF | CF, Cleared).handler(aam),
+    row("AAD", 0xD5, &[Ib])
+        .undefined(OF | AF | CF, ByByteSum)
+        .on(Early, OF, LikeCarry)
+        .handler(aad),
 ];

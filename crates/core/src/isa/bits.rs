@@ -7,6 +7,7 @@ use crate::flags::Flags;
 use crate::isa::alu;
 use crate::isa::operand::Operand::{Eb, Ev, Ey, Gv, Gy, Ib};
 use crate::isa::row::{Exec, Map, Prefix, Row, by_width, row, sized, two};
+use crate::isa::undefined::FlagRule;
 use crate::machine::{Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::UndefinedFlags;
@@ -134,12 +135,12 @@ fn locked_m_r<O: Bit>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 const fn bit_rows<O: Bit + 'static>(name: &'static str, opcode: u8, digit: u8) -> [Row; 2] {
     let by_register = two(name, opcode, &[Ev, Gv])
         .changes(CF)
-        .undefined(OF | SF | AF | PF)
+        .undefined(OF | SF | AF | PF, FlagRule::Kept)
         .exec(Exec::FormSizes(const { &[sized!(r_r, O), sized!(m_r, O)] }));
     let by_immediate = two(name, 0xBA, &[Ev, Ib])
         .digit(digit)
         .changes(CF)
-        .undefined(OF | SF | AF | PF)
+        .undefined(OF | SF | AF | PF, FlagRule::Kept)
         .exec(Exec::FormSizes(const { &[sized!(r_i, O), sized!(m_i, O)] }));
     if O::WRITES {
         [by_register.lockable(locked_m_r::<O>), by_immediate.lockable(locked_m_i::<O>)]
@@ -156,8 +157,7 @@ trait Count {
     fn apply<W: Width>(rules: UndefinedFlags, flags: Flags, a: W) -> (Option<W>, Flags);
 }
 
-/// BSF and BSR. The flags that the manuals leave undefined are clear, except for the parity of
-/// the index; so on both makers' recent parts.
+/// BSF and BSR, on both makers' recent parts.
 fn scanned<W: Width>(a: W, index: u32) -> (Option<W>, Flags) {
     if a.to_u64() == 0 {
         return (None, Flags::from_rflags(ZF | PF));
@@ -170,7 +170,6 @@ fn scanned<W: Width>(a: W, index: u32) -> (Option<W>, Flags) {
 fn counted<W: Width>(rules: UndefinedFlags, flags: Flags, count: u32) -> (Option<W>, Flags) {
     let cf = if count == W::BITS { CF } else { 0 };
     let zf = if count == 0 { ZF } else { 0 };
-    // AMD leaves OF alone.
     let mask = if rules == UndefinedFlags::Amd { ARITH & !OF } else { ARITH };
     (Some(W::from_u64(count.into())), flags.with(mask, cf | zf))
 }
@@ -244,6 +243,10 @@ const fn count_row<O: Count + 'static>(name: &'static str, opcode: u8) -> Row {
     two(name, opcode, &[Gv, Ev])
         .changes(ARITH)
         .exec(Exec::FormSizes(const { &[sized!(count_r, O), sized!(count_m, O)] }))
+}
+
+const fn scans(row: Row) -> Row {
+    row.undefined(OF | SF | AF | CF, FlagRule::Cleared).undefined(PF, FlagRule::ByResult)
 }
 
 // ---- CRC32, ADCX, ADOX ----
@@ -344,7 +347,6 @@ pub(crate) const ROWS: &[Row] = &{
     const CRC_BYTE: Exec = Exec::Forms(&[crc_r::<u8> as Handler, crc_m::<u8> as Handler]);
     const CRC: Exec = Exec::FormSizes(&[sized!(crc_r), sized!(crc_m)]);
     const CRC_NEEDS: Features = Features::SSE4_2;
-    const SCANS: u64 = OF | SF | AF | PF | CF;
     const COUNTS: u64 = OF | SF | AF | PF;
     [
         bt[0],
@@ -359,13 +361,15 @@ pub(crate) const ROWS: &[Row] = &{
         count_row::<Tzcnt>("TZCNT", 0xBC)
             .prefix(Prefix::F3)
             .needs(Features::BMI1)
-            .undefined(COUNTS),
+            .undefined(COUNTS, FlagRule::Cleared)
+            .on(UndefinedFlags::Amd, OF, FlagRule::Kept),
         count_row::<Lzcnt>("LZCNT", 0xBD)
             .prefix(Prefix::F3)
             .needs(Features::LZCNT)
-            .undefined(COUNTS),
-        count_row::<Bsf>("BSF", 0xBC).undefined(SCANS),
-        count_row::<Bsr>("BSR", 0xBD).undefined(SCANS),
+            .undefined(COUNTS, FlagRule::Cleared)
+            .on(UndefinedFlags::Amd, OF, FlagRule::Kept),
+        scans(count_row::<Bsf>("BSF", 0xBC)),
+        scans(count_row::<Bsr>("BSR", 0xBD)),
         count_row::<Popcnt>("POPCNT", 0xB8).prefix(Prefix::F3).needs(Features::POPCNT),
         row(Map::M0F38, "CRC32", 0xF0, &[Gy, Eb])
             .prefix(Prefix::F2)

@@ -131,9 +131,9 @@ const JCC: [Handler; 16] = [
     jcc::<9>, jcc::<10>, jcc::<11>, jcc::<12>, jcc::<13>, jcc::<14>, jcc::<15>,
 ];
 
-/// Near branches are 64-bit in 64-bit code, and end their block.
+/// Near branches end their block.
 const fn near(row: Row) -> Row {
-    row.size64(Size64::Force64).ends_block()
+    row.size64(Size64::Near).ends_block()
 }
 
 /// The rows of this family.

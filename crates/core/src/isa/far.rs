@@ -12,7 +12,7 @@ use crate::event::protected::Origin;
 use crate::fault::Fault;
 use crate::isa::far_protected;
 use crate::isa::operand::Operand::{Ap, Gv, Ib, Iw, Ma, Mp};
-use crate::isa::row::{Exec, Modes, Row, one, sized};
+use crate::isa::row::{Exec, Modes, Row, Size64, one, sized};
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::access::Operand;
 use crate::mem::segment::real_segment;
@@ -29,8 +29,8 @@ pub(crate) const ROWS: &[Row] = &[
         .exec(Exec::Sizes(&sized!(bound))),
     far(one("CALL", 0x9A, &[Ap])).modes(Modes::Not64).exec(Exec::Sizes(&sized!(call_i))),
     far(one("JMP", 0xEA, &[Ap])).modes(Modes::Not64).exec(Exec::Sizes(&sized!(jmp_i))),
-    far(one("CALL", 0xFF, &[Mp]).digit(3)).exec(Exec::Sizes(&sized!(call_m))),
-    far(one("JMP", 0xFF, &[Mp]).digit(5)).exec(Exec::Sizes(&sized!(jmp_m))),
+    far(one("CALL", 0xFF, &[Mp]).digit(3)).size64(Size64::Far).exec(Exec::Sizes(&sized!(call_m))),
+    far(one("JMP", 0xFF, &[Mp]).digit(5)).size64(Size64::Far).exec(Exec::Sizes(&sized!(jmp_m))),
     far(one("RETF", 0xCA, &[Iw])).exec(Exec::Sizes(&sized!(ret))),
     far(one("RETF", 0xCB, &[])).exec(Exec::Sizes(&sized!(ret))),
     // 8086: C8 and C9 are CA and CB again.

@@ -30,7 +30,7 @@ const FSW_SUMMARY: u16 = 0x80;
 const FSW_BUSY: u16 = 0x8000;
 
 /// The rows of this family.
-pub(crate) const ROWS: &[Row] = &TABLE;
+pub(crate) const ROWS: &[Row] = &table();
 
 const CONTROL: [Row; 13] = [
     one("FWAIT", 0x9B, &[]).handler(fwait),
@@ -162,7 +162,7 @@ const FIXED: [Row; 30] = [
 ];
 
 /// The escape row comes last, so that it takes what no other one does.
-const TABLE: [Row; 147] = {
+const fn table() -> [Row; 147] {
     let mut rows = [CONTROL[12]; 147];
     let mut i = 0;
     while i < 146 {
@@ -176,7 +176,7 @@ const TABLE: [Row; 147] = {
         i += 1;
     }
     rows
-};
+}
 
 /// The eight operations, on each of five kinds of operand.
 const fn arithmetic(kind: usize, digit: usize) -> Row {

@@ -13,7 +13,7 @@ use crate::isa::operand::Operand::{Ev, Gv, Mb, Ra, Rd};
 use crate::isa::row::{Modes, Prefix, Row, one, two};
 use crate::machine::{Machine, Step};
 use crate::op::Op;
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::Intercepted;
 
 /// The reserved NOPs came with the Pentium Pro.
@@ -58,8 +58,11 @@ pub(crate) const ROWS: &[Row] = &[
     exact("CLZERO", 0xFC).needs(Features::CLZERO).handler(clzero),
     // #UD by definition.
     two("UD2", 0x0B, &[]).handler(undefined).ends_block(),
-    two("UD1", 0xB9, &[Gv, Ev]).handler(undefined).ends_block(),
-    two("UD0", 0xFF, &[Gv, Ev]).handler(undefined).ends_block(),
+    // Zen takes no ModRM byte for these.
+    two("UD1", 0xB9, &[Gv, Ev]).only(Vendor::Intel).handler(undefined).ends_block(),
+    two("UD0", 0xFF, &[Gv, Ev]).only(Vendor::Intel).handler(undefined).ends_block(),
+    two("UD1", 0xB9, &[]).only(Vendor::Amd).handler(undefined).ends_block(),
+    two("UD0", 0xFF, &[]).only(Vendor::Amd).handler(undefined).ends_block(),
     // Prefetches.
     prefetch("PREFETCH", 0x0D, 0),
     prefetch("PREFETCHW", 0x0D, 1),
@@ -75,7 +78,9 @@ pub(crate) const ROWS: &[Row] = &[
     two("ENDBR32", 0x1E, &[]).modrm(0xFB).prefix(Prefix::F3).since(MODERN).handler(nop),
     // What no other family takes of 0F 0D and 0F 18 to 1F: MPX and shadow stacks refine these, and
     // are NOPs where they do not exist.
-    two("NOP", 0x0D, &[Ev]).since(MODERN).handler(nop),
+    two("NOP", 0x0D, &[Ev]).since(MODERN).only(Vendor::Intel).handler(nop),
+    // APM vol. 3, "PREFETCHlevel": a register is #UD.
+    two("NOP", 0x0D, &[Ev]).memory().since(MODERN).only(Vendor::Amd).handler(nop),
     two("NOP", 0x18, &[Ev]).span(8).since(MODERN).handler(nop),
 ];
 
@@ -121,9 +126,10 @@ fn order_memory(_: &mut Machine<'_, '_>, _: &Op) -> Step {
 }
 
 /// CLFLUSH and its kin: the line is translated and checked as a load of one byte would be, and
-/// nothing is accessed.
+/// nothing is accessed. SDM vol. 2A, "CLFLUSH": a segment that can only be executed will do.
 fn check_line(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    m.prepare(op.seg, m.offset(op), 1, Access::Read)?;
+    let linear = m.check_segment(op.seg, m.offset(op), 1, Access::Execute)?;
+    m.prepare_linear(linear, 1, Access::Read)?;
     Ok(())
 }
 

@@ -30,6 +30,7 @@ pub(crate) mod stack;
 pub(crate) mod string;
 pub(crate) mod system;
 pub(crate) mod table;
+pub(crate) mod undefined;
 pub(crate) mod vmx;
 
 use crate::isa::row::Row;
@@ -84,7 +85,7 @@ pub(crate) const FAMILIES: &[Family] = &[
 mod tests {
     use super::FAMILIES;
     use super::operand::Plan;
-    use super::row::{Form, KEEPS, Row};
+    use super::row::{Form, KEEPS, Row, Traits};
 
     fn every_row() -> impl Iterator<Item = &'static Row> {
         FAMILIES.iter().flat_map(|family| family.rows)
@@ -135,7 +136,10 @@ mod tests {
                 let same = (a.digit, a.form, a.prefix, a.modes, a.vector)
                     == (b.digit, b.form, b.prefix, b.modes, b.vector)
                     && a.features == b.features;
-                let together = a.since <= b.until && b.since <= a.until;
+                let makers = Traits::INTEL | Traits::AMD;
+                let together = a.since <= b.until
+                    && b.since <= a.until
+                    && (a.traits.0 | b.traits.0) & makers != makers;
                 assert!(!(same && together), "{} and {}", a.name, b.name);
             }
         }

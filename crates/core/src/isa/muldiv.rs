@@ -10,10 +10,14 @@ use crate::flags::Flags;
 use crate::isa::divide_286::{self, Division};
 use crate::isa::operand::Operand::{Eb, Ev, Gv, Ibs, Iz};
 use crate::isa::row::{Exec, Row, one, sized, two};
+use crate::isa::undefined::FlagRule;
 use crate::machine::{Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::{Generation, UndefinedFlags};
 use crate::width::Width;
+
+use FlagRule::{ByDivision, ByHighHalf, ByResult, Cleared, Kept, Set};
+use UndefinedFlags::{Amd, Early, Intel};
 
 /// An operation on the accumulator pair and one operand.
 trait Wide {
@@ -47,10 +51,10 @@ fn multiply_signed<W: Width>(a: W, b: W) -> Product<W> {
 fn product_flags<W: Width>(rules: UndefinedFlags, old: Flags, product: &Product<W>) -> Flags {
     let others = match rules {
         // The multiplier's last step leaves the flags of the high half.
-        UndefinedFlags::Early => product.high.logic_flags().with_af(true),
-        UndefinedFlags::Intel if product.low.to_u64() == 0 => product.low.logic_flags().with(ZF, 0),
-        UndefinedFlags::Intel => product.low.logic_flags(),
-        UndefinedFlags::Amd => old,
+        Early => product.high.logic_flags().with_af(true),
+        Intel if product.low.to_u64() == 0 => product.low.logic_flags().with(ZF, 0),
+        Intel => product.low.logic_flags(),
+        Amd => old,
     };
     others.with_cf_of(product.overflow, product.overflow)
 }
@@ -144,9 +148,9 @@ impl Wide for Div {
         let (quotient, remainder) = divide(high, low, b).ok_or(Fault::DE)?;
         write_pair(m, remainder, quotient);
         m.flags = match m.profile.undefined_flags {
-            UndefinedFlags::Early => m.flags,
-            UndefinedFlags::Intel => Flags::logic(0),
-            UndefinedFlags::Amd => amd_division_flags(m.flags),
+            Early => m.flags,
+            Intel => Flags::logic(0),
+            Amd => amd_division_flags(m.flags),
         };
         Ok(())
     }
@@ -162,7 +166,7 @@ impl Wide for Idiv {
         }
         let (quotient, remainder) = divide_signed(generation, high, low, b).ok_or(Fault::DE)?;
         write_pair(m, remainder, quotient);
-        if m.profile.undefined_flags == UndefinedFlags::Amd {
+        if m.profile.undefined_flags == Amd {
             m.flags = amd_division_flags(m.flags);
         }
         Ok(())
@@ -177,7 +181,6 @@ fn finish_division<W: Width>(m: &mut Machine<'_, '_>, division: &Division<W>) ->
     Ok(())
 }
 
-/// Family 19h: AF set, SF, ZF and PF clear, CF and OF as they were.
 fn amd_division_flags(old: Flags) -> Flags {
     old.with(AF | SF | ZF | PF, AF)
 }
@@ -239,11 +242,22 @@ const fn group<O: Wide + 'static>(name: &'static str, digit: u8) -> [Row; 2] {
 }
 
 const fn multiplies(row: Row) -> Row {
-    row.changes(CF | OF).undefined(SF | ZF | AF | PF)
+    row.changes(CF | OF)
+        .undefined(SF | ZF | AF | PF, Kept)
+        .on(Early, SF | ZF | PF, ByHighHalf)
+        .on(Early, AF, Set)
+        .on(Intel, SF | PF, ByResult)
+        .on(Intel, ZF | AF, Cleared)
 }
 
 const fn divides(row: Row) -> Row {
-    row.undefined(ARITH)
+    let row = row.undefined(ARITH, Kept).on(Early, ARITH, ByDivision);
+    row.on(Amd, AF, Set).on(Amd, SF | ZF | PF, Cleared)
+}
+
+/// DIV, which on Intel leaves the flags of 0.
+const fn divides_unsigned(row: Row) -> Row {
+    divides(row).on(Intel, CF | OF | SF | AF, Cleared).on(Intel, ZF | PF, Set)
 }
 
 /// The rows of this family.
@@ -257,8 +271,8 @@ pub(crate) const ROWS: &[Row] = &{
         multiplies(mul[1]),
         multiplies(imul[0]),
         multiplies(imul[1]),
-        divides(div[0]),
-        divides(div[1]),
+        divides_unsigned(div[0]),
+        divides_unsigned(div[1]),
         divides(idiv[0]),
         divides(idiv[1]),
         multiplies(two("IMUL", 0xAF, &[Gv, Ev]).exec(TWO)),

@@ -8,7 +8,7 @@ use crate::isa::repeat::{Condition, Equal, StringOp, StringOperand, once, repeat
 use crate::isa::row::{Exec, Row, one};
 use crate::machine::{Leave, Machine, Road, Step};
 use crate::op::{Handler, Op};
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -19,7 +19,7 @@ const ES: u8 = SegReg::Es as u8;
 /// AL, AX, EAX.
 const ACCUMULATOR: u8 = Reg::Rax as u8;
 
-/// Where a 32-bit TSS says where its permission bitmap begins.
+/// Where a 32- or 64-bit TSS says where its permission bitmap begins.
 const BITMAP_BASE: u32 = 0x66;
 
 impl Machine<'_, '_> {
@@ -37,12 +37,12 @@ impl Machine<'_, '_> {
         self.check_bitmap(port, size)
     }
 
-    /// The permission bitmap of a 32-bit TSS: a clear bit for every byte of the port. Two bytes
+    /// The permission bitmap of a 32- or 64-bit TSS: a clear bit for every byte of the port. Two bytes
     /// of it are read whatever the port, and both must lie in the TSS.
     #[cold]
     #[inline(never)]
     fn check_bitmap(&mut self, port: u16, size: usize) -> Step {
-        if self.cpu.is_virtual_8086() || self.is_long_mode() {
+        if self.cpu.is_virtual_8086() {
             return Err(Leave::Unimplemented(UnimplementedReason::Mode));
         }
         let tr = self.cpu.tr;
@@ -220,12 +220,15 @@ const fn strings<S: StringOp + 'static>() -> Exec {
 }
 
 const fn repeats<S: StringOp + 'static>() -> [Handler; 4] {
-    [
-        repeat::<S, u8, Equal>,
-        repeat::<S, u16, Equal>,
-        repeat::<S, u32, Equal>,
-        repeat::<S, u32, Equal>,
-    ]
+    [repeat_port::<S, u8>, repeat_port::<S, u16>, repeat_port::<S, u32>, repeat_port::<S, u32>]
+}
+
+/// Zen asks for the permission whatever the count is, where the SDM has no iteration to ask for.
+fn repeat_port<S: StringOp, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    if m.profile.vendor == Vendor::Amd {
+        m.check_port(m.dx(), W::BYTES)?;
+    }
+    repeat::<S, W, Equal>(m, op)
 }
 
 const IN_I: Exec = Exec::Sizes(&[in_i::<u16> as Handler, in_i::<u32>, in_i::<u32>]);

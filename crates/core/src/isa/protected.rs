@@ -10,7 +10,7 @@ use crate::isa::operand::Operand::{Ew, Gv, Gw, Mw, Rv};
 use crate::isa::row::{Exec, Modes, Row, by_width, one, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::stop::{Intercepted, UnimplementedReason};
 use crate::width::Width;
 
@@ -286,8 +286,21 @@ fn arpl_r(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 
 fn arpl_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let source = u16::read(&m.cpu.gpr, op.reg);
+    if m.profile.vendor == Vendor::Amd {
+        return arpl_where_raised(m, op, source);
+    }
     m.modify(op, |flags, old: u16| {
         let (value, raised) = adjust(old, source);
         (value, flags.with(ZF, if raised { ZF } else { 0 }))
     })
+}
+
+/// Zen stores, and asks whether it may, only where the level is raised.
+fn arpl_where_raised(m: &mut Machine<'_, '_>, op: &Op, source: u16) -> Step {
+    let (value, raised) = adjust(m.load(op)?, source);
+    if raised {
+        m.store(op, value)?;
+    }
+    set_zf(m, raised);
+    Ok(())
 }

@@ -3,8 +3,9 @@
 use crate::arch::cpuid::Features;
 use crate::arch::rflags;
 use crate::isa::operand::{Operand, Plan};
+use crate::isa::undefined::{FlagRule, UndefinedRules};
 use crate::op::Handler;
-use crate::profile::Generation;
+use crate::profile::{Generation, UndefinedFlags, Vendor};
 
 /// An opcode map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,8 +108,12 @@ pub(crate) enum Size64 {
     Normal,
     /// 64 bits, 16 with 66 (PUSH, POP).
     Default64,
-    /// Always 64 bits (near branches on Intel, MOV CR).
+    /// Always 64 bits (MOV CR).
     Force64,
+    /// Near branches: always 64 bits on Intel, 16 with 66 on AMD.
+    Near,
+    /// Far pointers in memory: AMD has none of 64 bits, and ignores REX.W.
+    Far,
 }
 
 /// What a row does to the arithmetic flags.
@@ -118,10 +123,12 @@ pub(crate) struct Effect {
     pub changes: u64,
     /// Flags it leaves undefined.
     pub undefined: u64,
+    /// What becomes of those.
+    pub rules: UndefinedRules,
 }
 
 /// No flag changes.
-pub(crate) const KEEPS: Effect = Effect { changes: 0, undefined: 0 };
+pub(crate) const KEEPS: Effect = Effect { changes: 0, undefined: 0, rules: UndefinedRules::KEPT };
 
 /// Traits of a row that the dispatcher or the proofs ask about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +145,10 @@ impl Traits {
     pub(crate) const NOT_EXECUTED: u8 = 8;
     /// #UD if there is a coprocessor, which does not define it.
     pub(crate) const NO_COPROCESSOR: u8 = 16;
+    /// Only Intel's processors have it.
+    pub(crate) const INTEL: u8 = 32;
+    /// Only AMD's processors have it.
+    pub(crate) const AMD: u8 = 64;
 }
 
 /// The handlers of a row.
@@ -345,10 +356,19 @@ impl Row {
         self.effect.changes = flags;
         self
     }
-    /// Flags it leaves undefined.
-    pub(crate) const fn undefined(mut self, flags: u64) -> Row {
-        self.effect.undefined = flags;
+    /// Flags that the manual leaves undefined, and what becomes of them.
+    pub(crate) const fn undefined(mut self, flags: u64, rule: FlagRule) -> Row {
+        self.effect.undefined |= flags;
         self.effect.changes &= !flags;
+        self.on(UndefinedFlags::Early, flags, rule).on(UndefinedFlags::Intel, flags, rule).on(
+            UndefinedFlags::Amd,
+            flags,
+            rule,
+        )
+    }
+    /// What becomes of undefined flags on one kind of silicon, where it differs.
+    pub(crate) const fn on(mut self, silicon: UndefinedFlags, flags: u64, rule: FlagRule) -> Row {
+        self.effect.rules = self.effect.rules.with(silicon, flags, rule);
         self
     }
     /// All six arithmetic flags, by the result.
@@ -390,6 +410,15 @@ impl Row {
     pub(crate) const fn not_executed(mut self, handler: Handler) -> Row {
         self.traits.0 |= Traits::NOT_EXECUTED;
         self.exec = Exec::One(handler);
+        self
+    }
+
+    /// Only the processors of one maker have it.
+    pub(crate) const fn only(mut self, vendor: Vendor) -> Row {
+        self.traits.0 |= match vendor {
+            Vendor::Intel => Traits::INTEL,
+            Vendor::Amd => Traits::AMD,
+        };
         self
     }
 

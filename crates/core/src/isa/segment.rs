@@ -4,7 +4,7 @@ use crate::arch::registers::SegReg;
 use crate::fault::Fault;
 use crate::isa::far;
 use crate::isa::operand::Operand::{Evw, Ew, Gv, Mp, Sw};
-use crate::isa::row::{Exec, Modes, Row, one, sized, two};
+use crate::isa::row::{Exec, Modes, Row, Size64, one, sized, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
@@ -87,6 +87,11 @@ const fn loads<const SEG: u8>() -> [Handler; 3] {
     ]
 }
 
+/// The loads that 64-bit code has.
+const fn pointer(name: &'static str, opcode: u8) -> Row {
+    two(name, opcode, &[Gv, Mp]).size64(Size64::Far).changes_validity()
+}
+
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
     one("MOV", 0x8C, &[Evw, Sw])
@@ -102,7 +107,7 @@ pub(crate) const ROWS: &[Row] = &[
         .modes(Modes::Not64)
         .changes_validity()
         .exec(Exec::Sizes(const { &loads::<3>() })),
-    two("LSS", 0xB2, &[Gv, Mp]).changes_validity().exec(Exec::Sizes(const { &loads::<2>() })),
-    two("LFS", 0xB4, &[Gv, Mp]).changes_validity().exec(Exec::Sizes(const { &loads::<4>() })),
-    two("LGS", 0xB5, &[Gv, Mp]).changes_validity().exec(Exec::Sizes(const { &loads::<5>() })),
+    pointer("LSS", 0xB2).exec(Exec::Sizes(const { &loads::<2>() })),
+    pointer("LFS", 0xB4).exec(Exec::Sizes(const { &loads::<4>() })),
+    pointer("LGS", 0xB5).exec(Exec::Sizes(const { &loads::<5>() })),
 ];

@@ -8,11 +8,13 @@ use crate::arch::rflags::{AF, ARITH, CF, OF};
 use crate::flags::Flags;
 use crate::isa::operand::Operand::{Cl, Eb, Ev, Gv, Ib, One};
 use crate::isa::row::{Exec, Row, one, sized, two};
+use crate::isa::undefined::FlagRule;
 use crate::machine::{Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::{Generation, UndefinedFlags};
 use crate::width::Width;
 
+use FlagRule::{Cleared, FirstStep, FirstStepInMemory, LastStep, Set};
 use UndefinedFlags::{Amd, Early, Intel};
 
 /// A shift or rotate of one operand.
@@ -339,16 +341,45 @@ const fn double_group<O: DoubleShift + 'static>(name: &'static str, opcode: u8) 
     ]
 }
 
-/// OF is defined for a count of 1 alone, AF never.
-const fn with_flags(row: Row, rotates: bool) -> Row {
-    let by_one = matches!(row.operands[1], One);
-    let row = row.changes(if rotates { CF | OF } else { ARITH });
-    match (rotates, by_one) {
-        (true, true) => row,
-        (true, false) => row.undefined(OF),
-        (false, true) => row.undefined(AF),
-        (false, false) => row.undefined(AF | OF),
+/// Is OF defined? It is for a count of 1 alone.
+const fn is_by_one(row: &Row) -> bool {
+    matches!(row.operands[1], One)
+}
+
+/// ROL and ROR.
+const fn rotates(row: Row) -> Row {
+    let row = rotates_through(row);
+    match row.operands[1] {
+        Ib => row.on(Intel, OF, FirstStepInMemory),
+        _ => row,
     }
+}
+
+/// RCL and RCR.
+const fn rotates_through(row: Row) -> Row {
+    let row = row.changes(CF | OF);
+    if is_by_one(&row) { row } else { row.undefined(OF, LastStep).on(Intel, OF, FirstStep) }
+}
+
+const fn shifts(row: Row) -> Row {
+    let row = row.changes(ARITH).undefined(AF, Set).on(Intel, AF, Cleared);
+    if is_by_one(&row) { row } else { row.undefined(OF, LastStep).on(Intel, OF, FirstStep) }
+}
+
+const fn shifts_left(row: Row) -> Row {
+    shifts(row).on(Early, AF, LastStep)
+}
+
+/// SAR: whatever step decides, it changes no sign.
+const fn shifts_signed(row: Row) -> Row {
+    let row = shifts(row);
+    if is_by_one(&row) { row } else { row.undefined(OF, Cleared) }
+}
+
+/// SETMO.
+const fn sets(row: Row) -> Row {
+    let row = row.changes(ARITH).undefined(AF, Cleared);
+    if is_by_one(&row) { row } else { row.undefined(OF, Cleared) }
 }
 
 /// The rows of this family.
@@ -371,13 +402,16 @@ const TABLE: [Row; 56] = {
     let mut rows = [groups[0][0]; 56];
     let mut i = 0;
     while i < 56 {
-        let row = match i {
-            0..42 => groups[i / 6][i % 6],
-            42..48 => groups[7][i % 6].since(Generation::I80186),
-            48..52 => setmo[i - 46].until(Generation::I8086),
-            _ => double[(i - 52) / 2][i % 2],
+        rows[i] = match i {
+            0..12 => rotates(groups[i / 6][i % 6]),
+            12..24 => rotates_through(groups[i / 6][i % 6]),
+            24..30 => shifts_left(groups[4][i % 6]),
+            30..36 => shifts(groups[5][i % 6]),
+            36..42 => shifts_signed(groups[6][i % 6]),
+            42..48 => shifts_left(groups[7][i % 6]).since(Generation::I80186),
+            48..52 => sets(setmo[i - 46]).until(Generation::I8086),
+            _ => shifts(double[(i - 52) / 2][i % 2]),
         };
-        rows[i] = with_flags(row, i < 24);
         i += 1;
     }
     rows

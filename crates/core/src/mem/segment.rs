@@ -79,7 +79,11 @@ impl Machine<'_, '_> {
         access: Access,
     ) -> Option<u64> {
         let (readable, writable) = rights(segment.attributes, self.is_real());
-        let allowed = if access == Access::Write { writable } else { readable };
+        let allowed = match access {
+            Access::Read => readable,
+            Access::Write => writable,
+            Access::Execute => self.is_real() || segment.attributes.is_usable(),
+        };
         let (first, last) = bounds(segment);
         let end = offset + (size as u64 - 1);
         let inside = allowed && offset >= first && end <= last;

@@ -21,14 +21,14 @@ use crate::stop::Stop;
 
 use super::Emulator;
 
-const RAM: usize = 0x2_0000;
-const CODE: usize = 0x8000;
+pub(super) const RAM: usize = 0x2_0000;
+pub(super) const CODE: usize = 0x8000;
 /// How often an instruction has to be executed before a flag that it never changed counts as
 /// one that it does not change.
 const OFTEN: u64 = 400;
 
 /// 128 KiB and nothing else. RDRAND finds a number every other time.
-struct Memory<'m>(&'m [AtomicU8]);
+pub(super) struct Memory<'m>(pub(super) &'m [AtomicU8]);
 
 impl<'a, 'm: 'a> Bus<'a> for Memory<'m> {
     fn prepare(&mut self, page: Phys, _: Access, _: &mut Control) -> Prepared<'a> {
@@ -41,10 +41,10 @@ impl<'a, 'm: 'a> Bus<'a> for Memory<'m> {
 }
 
 /// Random numbers; xorshift, so that a failure repeats.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn word(&mut self) -> u64 {
+    pub(super) fn word(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -63,7 +63,7 @@ impl Random {
 }
 
 /// A processor with random operands before the code, in real mode or in flat 64-bit code.
-fn processor(random: &mut Random, profile: &Profile, size: CodeSize) -> Cpu {
+pub(super) fn processor(random: &mut Random, profile: &Profile, size: CodeSize) -> Cpu {
     let mut cpu = Cpu::reset_as(profile);
     cpu.seg = [Segment::real(0); 6];
     if size == CodeSize::Bits64 {

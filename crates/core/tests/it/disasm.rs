@@ -2,7 +2,7 @@
 //! here is what only we decide.
 
 use realmode::CodeSize::{self, Bits16, Bits32, Bits64};
-use realmode::{DecodeError, Features, Profile, Segmentation, decode_one};
+use realmode::{DecodeError, Features, Profile, SegReg, Segmentation, decode_one};
 
 fn text(size: CodeSize, bytes: &[u8]) -> String {
     // Every feature, so that every row can be seen.
@@ -83,6 +83,37 @@ fn vectors_are_named_by_their_length() {
     for (bytes, expected) in cases {
         assert_eq!(text(Bits64, bytes), *expected);
     }
+}
+
+#[test]
+fn evex_has_no_more_than_sixteen_general_registers() {
+    // R' with a general register in reg, as silicon has it; R with one is its fourth bit.
+    let is_undefined = |bytes: &[u8]| {
+        let profile = Profile { features: Features::all(), ..Profile::INTEL };
+        decode_one(bytes, Bits64, &profile, Segmentation::Protected).unwrap().is_undefined()
+    };
+    assert!(is_undefined(b"\x62\xE1\x7E\x08\x2C\xC0"));
+    assert!(is_undefined(b"\x62\xE1\x7D\x08\xC5\xC0\x00"));
+    assert_eq!(text(Bits64, b"\x62\x71\x7E\x08\x2C\xC0"), "vcvttss2si r8d, xmm0");
+}
+
+#[test]
+fn the_address_of_xbegin_is_not_truncated_by_a_16_bit_operand_size() {
+    assert_eq!(text(Bits16, &[0xC7, 0xF8, 0x00, 0x80]), "xbegin 0xfffffc04");
+    assert_eq!(text(Bits32, &[0x66, 0xC7, 0xF8, 0x00, 0x80]), "o16 xbegin 0xfffffc05");
+}
+
+#[test]
+fn the_segment_of_a_memory_operand_is_the_prefix_or_what_its_base_has() {
+    let segment = |size, bytes| {
+        decode_one(bytes, size, &Profile::INTEL, Segmentation::Protected).unwrap().segment()
+    };
+    assert_eq!(segment(Bits16, &[0x8B, 0x07]), Some(SegReg::Ds)); // [bx]
+    assert_eq!(segment(Bits16, &[0x8B, 0x02]), Some(SegReg::Ss)); // [bp+si]
+    assert_eq!(segment(Bits16, &[0x26, 0x8B, 0x02]), Some(SegReg::Es));
+    assert_eq!(segment(Bits64, &[0x26, 0x8B, 0x04, 0x24]), Some(SegReg::Ss)); // [rsp]
+    assert_eq!(segment(Bits64, &[0x41, 0x8B, 0x04, 0x24]), Some(SegReg::Ds)); // [r12]
+    assert_eq!(segment(Bits16, &[0x8B, 0xC3]), None);
 }
 
 #[test]

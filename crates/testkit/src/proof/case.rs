@@ -5,7 +5,7 @@ use std::ops::Range;
 use realmode::{CodeSize, Profile, Reg, SegReg, Segmentation, decode_one};
 
 use super::compare::{Flags, Registers};
-use super::layout::{Kind, Layout};
+use super::layout::{Kind, Layout, PAGES};
 
 /// The mode a case runs in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -103,12 +103,17 @@ pub struct Case {
 impl Case {
     /// The pages that the stack pointer is in, and the one below, round the end of the stack.
     pub(super) fn stack_pages(&self) -> impl Iterator<Item = usize> {
+        let rsp = self.gpr[Reg::Rsp as usize];
         let (base, ..) = self.segments[SegReg::Ss as usize].shape();
-        let stack = base + self.gpr[Reg::Rsp as usize] as u32 % 0x1_0000;
+        let (base, wrap) = match self.mode {
+            Mode::Bits64 => (0u64.wrapping_sub(self.layout.base.into()), u64::MAX),
+            _ => (u64::from(base), 0xFFFF),
+        };
         [0, 1, 0x1000, 0x1_0000 - 0x1000]
-            .map(|back| base + (stack - base).wrapping_sub(back) % 0x1_0000)
+            .map(|back| base.wrapping_add(rsp.wrapping_sub(back) & wrap) / 4096)
             .into_iter()
-            .map(|at| at as usize / 4096)
+            .filter(|page| *page < PAGES as u64)
+            .map(|page| page as usize)
     }
 
     /// The words that the pokes lie in, those of a page at a time.

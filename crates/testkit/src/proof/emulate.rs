@@ -36,6 +36,8 @@ const STEPS: usize = 64;
 pub enum Unfit {
     /// It reaches memory outside its arena.
     Strays,
+    /// It stores over itself: when that is seen is up to the processor.
+    Modifies,
     /// It runs into the middle of what returns from it, or for too long.
     Wanders,
     /// The emulator does not execute it in this state.
@@ -198,9 +200,13 @@ impl<'m> Emulated<'m> {
         case.start(&mut self.cpu);
         let start = self.cpu.rip;
         let result = self.run_to(case, start..start + u64::from(placed.len));
+        let is_whole = (placed.at..).zip(placed.as_slice()).all(|(at, b)| memory.byte(at) == *b);
         memory.put(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
         if self.world.has_strayed {
             return Err(Unfit::Strays);
+        }
+        if !is_whole {
+            return Err(Unfit::Modifies);
         }
         Ok(outcome(&self.cpu, case.mode, result?))
     }

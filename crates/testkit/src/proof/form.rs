@@ -135,6 +135,7 @@ fn exists(encoding: &Encoding, mode: Mode, profile: &Profile) -> bool {
     in_mode
         && in_map
         && !(vex && mode == Mode::Real)
+        && encoding.vendor().is_none_or(|vendor| vendor == profile.vendor)
         && encoding.generations().contains(&Generation::Modern)
         && profile.has(encoding.features())
 }

@@ -368,8 +368,12 @@ impl<'m> Bench<'m> {
                 result = differing_word(words.start, ours, theirs).map_or(Ok(()), Err);
             }
             bits += 64 * words.len() as u64;
-            // A page that was stored to is restored below.
+        }
+        // Pokes can overlap: they are taken away when all of them have been compared.
+        for words in case.poked_words() {
+            let (page, first) = (words.start / PAGE_WORDS, words.start % PAGE_WORDS);
             if !changed.contains(page) {
+                let theirs = &self.native.page(page)[first..first + words.len()];
                 restore(theirs, &memory.background(page)[first..first + words.len()]);
             }
         }

@@ -1,6 +1,8 @@
 //! Differences between this emulator and silicon that are not errors: each with what the manual
 //! says, and as narrow as it can be said.
 
+use realmode::arch::vector;
+
 use super::case::{Case, Mode};
 use super::compare::{Difference, bits};
 use super::form::Form;
@@ -86,6 +88,59 @@ pub const TOLERATED: &[Tolerated] = &[
         applies: |seen| {
             let has_repeat = |bytes: &[u8]| bytes.iter().any(|byte| matches!(byte, 0xF2 | 0xF3));
             matches!(seen.form.name, "LOOPE" | "LOOPNE") && has_repeat(seen.case.code.as_slice())
+        },
+    },
+    Tolerated {
+        name: "stack fault first",
+        what: "of two faults, Zen raises that of the stack before that of the target",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::All,
+        applies: |seen| {
+            let ss =
+                End::Exception { vector: vector::SS, error: 0, rip: u64::from(seen.case.entry) };
+            let is_gp =
+                matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
+            matches!(seen.form.name, "CALL" | "RETF") && is_gp && seen.theirs.end == ss
+        },
+    },
+    Tolerated {
+        name: "LOCK VERW",
+        what: "Zen executes VERW of memory with LOCK",
+        section: "APM vol. 3, \"Lock Prefix\": #UD",
+        masks: Masks::All,
+        applies: |seen| {
+            let ud = matches!(seen.ours.end, End::Exception { vector: vector::UD, .. });
+            seen.form.name == "VERW" && ud && seen.case.code.as_slice().contains(&0xF0)
+        },
+    },
+    Tolerated {
+        name: "CALL to compatibility mode",
+        what: "a far CALL out of 64-bit code pushes at an address of 32 bits",
+        section: "SDM vol. 2A, \"CALL\": silent on the size; only a stack above 4 GiB shows it",
+        masks: Masks::All,
+        applies: |seen| {
+            let vector = |end| match end {
+                End::Exception { vector, .. } => vector,
+                End::Returned | End::Hung => 0,
+            };
+            let ends = (vector(seen.ours.end), vector(seen.theirs.end));
+            seen.form.mode == Mode::Bits64
+                && seen.form.name == "CALL"
+                && ends == (vector::SS, vector::PF)
+        },
+    },
+    Tolerated {
+        name: "upper halves",
+        what: "what leaves 64-bit code loses the upper halves of the registers, sooner or later",
+        section: "SDM vol. 1, \"General-Purpose Registers in 64-Bit Mode\": undefined",
+        masks: Masks::Bits(16 * 32),
+        applies: |seen| {
+            let has_left = seen.form.mode == Mode::Bits64 && seen.ours.selectors[1] != 0x33;
+            let is_upper = matches!(
+                seen.difference,
+                Difference::Register { ours, theirs, .. } if ours as u32 == theirs as u32
+            );
+            has_left && is_upper
         },
     },
 ];

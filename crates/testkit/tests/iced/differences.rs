@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use iced_x86::Mnemonic;
+use iced_x86::{Code, Mnemonic};
 
 use super::compare::{Difference, Seen};
 
@@ -52,6 +52,17 @@ pub(crate) fn is_via(name: Mnemonic) -> bool {
             | Mnemonic::Ccs_encrypt
             | Mnemonic::Undoc
     )
+}
+
+/// Does an instruction raise #UD although it is one, outside SMM and with everything enabled?
+pub(crate) fn raises_ud(code: Code) -> bool {
+    match code.mnemonic() {
+        // SDM vol. 2B, "UD": that is what they are for.
+        Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => true,
+        // SDM vol. 2B, "RSM": outside SMM.
+        Mnemonic::Rsm => true,
+        _ => false,
+    }
 }
 
 /// Is this difference explained by the manual?

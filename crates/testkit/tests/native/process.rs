@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 
 use realmode_testkit::proof::*;
 
@@ -94,7 +93,7 @@ fn a_panic_after_a_case_unwinds() {
     for code in [&[0x90][..], &[0x0F, 0x0B], &[0xEB, 0xFE]] {
         let case = case(&native, Mode::Bits16, code);
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let _on_the_way = vec![0_u8; 100];
+            let _on_the_way = String::from("dropped");
             native.run(&case);
             panic!("after a case");
         }));
@@ -134,52 +133,61 @@ fn cases_that_cannot_be_executed_are_refused() {
     assert_eq!(native.run(&fine).end, End::Returned);
 }
 
-/// What a child process does, by the variable that names it.
-const CHILD: &str = "REALMODE_NATIVE_CHILD";
-
-/// Runs this test alone in a process of its own, and says how it ended.
-fn end_of_child(test: &str, what: &str) -> (Option<i32>, String) {
+/// Crashes of the program, each in a process of its own.
+#[cfg(unix)]
+mod crashes {
     use std::os::unix::process::ExitStatusExt;
-    let program = std::env::current_exe().expect("tests are programs");
-    let mut command = Command::new(program);
-    command.args(["--exact", test, "--nocapture"]).env(CHILD, what);
-    let output = command.output().expect("it starts");
-    (output.status.signal(), String::from_utf8_lossy(&output.stderr).into_owned())
-}
+    use std::process::Command;
 
-#[test]
-fn a_crash_of_the_program_itself_is_still_one() {
-    let name = "process::a_crash_of_the_program_itself_is_still_one";
-    let child = std::env::var(CHILD);
-    if let Ok(what) = child {
-        let mut native = native().expect("the parent has one");
-        let ud = case(&native, Mode::Bits32, &[0x0F, 0x0B]);
-        let outcome = native.run(&ud);
-        assert_eq!(exception(&native, &ud, &outcome), (6, 0, 0));
-        let other = std::thread::spawn(|| ());
-        other.join().expect("it ends");
-        return crash(&what);
-    }
-    if native().is_none() {
-        return;
-    }
-    for (what, signal, text) in
-        [("overflow", 6, "overflowed its stack"), ("thread", 6, "overflowed"), ("abort", 6, "")]
-    {
-        let (ended, output) = end_of_child(name, what);
-        assert_eq!(ended, Some(signal), "{what}: {output}");
-        assert!(output.contains(text), "{what}: {output}");
-    }
-}
+    use super::*;
 
-fn crash(what: &str) {
+    const NAME: &str = "process::crashes::a_crash_of_the_program_itself_is_still_one";
+    /// Names the crash to the process that is to have it.
+    const CRASH: &str = "REALMODE_NATIVE_CRASH";
+
+    #[test]
+    fn a_crash_of_the_program_itself_is_still_one() {
+        if let Ok(what) = std::env::var(CRASH) {
+            let mut native = native().expect("the parent had one");
+            let undefined = case(&native, Mode::Bits32, &[0x0F, 0x0B]);
+            let outcome = native.run(&undefined);
+            assert_eq!(exception(&native, &undefined, &outcome), (6, 0, 0));
+            return crash(&what);
+        }
+        if native().is_none() {
+            return;
+        }
+        for (what, signal, text) in [
+            ("overflow", 6, "overflowed its stack"),
+            ("overflow elsewhere", 6, "overflowed its stack"),
+            ("sent", 4, ""),
+        ] {
+            let (ended, output) = end_of_child(what);
+            assert_eq!(ended, Some(signal), "{what}: {output}");
+            assert!(output.contains(text), "{what}: {output}");
+        }
+    }
+
+    /// Runs the test above with a crash: the signal that ended it, and what it said.
+    fn end_of_child(what: &str) -> (Option<i32>, String) {
+        let program = std::env::current_exe().expect("tests are programs");
+        let mut command = Command::new(program);
+        command.args(["--exact", NAME, "--nocapture"]).env(CRASH, what);
+        let output = command.output().expect("it starts");
+        (output.status.signal(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    fn crash(what: &str) {
+        match what {
+            "overflow" => println!("{}", recurse(0)),
+            "overflow elsewhere" => println!("{:?}", std::thread::spawn(|| recurse(0)).join()),
+            // SIGILL, which nobody handled before.
+            _ => println!("{:?}", Command::new("sh").args(["-c", "kill -ILL $PPID"]).status()),
+        }
+    }
+
     fn recurse(depth: u64) -> u64 {
         let frame = std::hint::black_box([depth; 512]);
         if depth == u64::MAX { 0 } else { recurse(depth + 1) + frame[7] }
-    }
-    match what {
-        "overflow" => println!("{}", recurse(0)),
-        "thread" => println!("{:?}", std::thread::spawn(|| recurse(0)).join()),
-        _ => std::process::abort(),
     }
 }

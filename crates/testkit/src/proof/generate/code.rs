@@ -98,6 +98,10 @@ impl Draft {
     pub(super) fn measure(&mut self, mode: Mode, profile: &Profile) {
         if let Some(instruction) = super::instruction(&self.code.bytes, mode, profile) {
             self.code.truncate(instruction.len());
+            // Which of two sizes a prefix asks for depends on the maker.
+            if instruction.operand_size() > 1 {
+                self.operand = instruction.operand_size().into();
+            }
         } else {
             self.code.len = 16;
         }

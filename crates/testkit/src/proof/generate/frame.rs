@@ -7,7 +7,6 @@ use realmode::{Reg, SegReg};
 
 use super::Plan;
 use super::values::value;
-use crate::proof::case::Mode;
 use crate::proof::form::Operand;
 use crate::proof::layout::Kind;
 
@@ -62,6 +61,11 @@ impl Plan<'_> {
         let encoding = &self.form.encoding;
         encoding.operands().next() == Some(O::Sw)
             || matches!(self.form.name, "LAR" | "LSL" | "VERR" | "VERW" | "ARPL")
+    }
+
+    fn pops_selector(&self) -> bool {
+        let is_segment = |o| matches!(o, O::Es | O::Cs | O::Ss | O::Ds | O::Fs | O::Gs);
+        self.form.encoding.operands().any(is_segment)
     }
 
     /// A selector for a data segment register: mostly a good one.
@@ -125,7 +129,7 @@ impl Plan<'_> {
         }
         let operand = self.draft.operand as usize;
         if self.form.encoding.operands().any(|o| o == O::Jz) {
-            let len = if self.is_long() || operand > 2 { 4 } else { operand };
+            let len = operand.min(4);
             let target = self.code_target();
             let next = self.code_base() + u64::from(self.entry) + u64::from(self.draft.code.len);
             self.draft.set_immediate(target.wrapping_sub(next), len);
@@ -170,14 +174,11 @@ impl Plan<'_> {
         };
         let Some(at) = self.arena_offset(SegReg::Ss, offset) else { return };
         let name = self.form.name;
-        let size = match (self.form.mode, self.draft.operand) {
-            (Mode::Bits64, 4) if !matches!(name, "RETF" | "IRET") => 8,
-            (_, operand) => operand as usize,
-        };
+        let size = self.draft.operand as usize;
         let flags = (value(&mut self.random) & !KEPT_CLEAR) | IF;
         let words = match name {
             "POPF" => [flags, 0, 0, 0],
-            "POP" if self.form.family == "segment" => [u64::from(self.data_selector()), 0, 0, 0],
+            "POP" if self.pops_selector() => [u64::from(self.data_selector()), 0, 0, 0],
             "IRET" => [self.code_target(), u64::from(self.code_selector()), flags, rsp],
             _ if self.is_branch() => {
                 [self.code_target(), u64::from(self.code_selector()), value(&mut self.random), rsp]

@@ -23,19 +23,9 @@
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 mod absent;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-mod arena;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-mod context;
 mod image;
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 mod oracle;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-mod signals;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-mod switch;
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
-mod thread;
 mod unavailable;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]

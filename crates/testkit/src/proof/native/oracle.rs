@@ -1,15 +1,21 @@
 //! The oracle: cases in, outcomes out.
 
+mod arena;
+mod context;
+mod signals;
+mod switch;
+mod thread;
+
 use core::arch::asm;
 use core::cell::Cell;
 use core::ptr;
 
-use super::arena::{Arena, BREAKPOINT, exit_address};
-use super::context::{Context, Ending};
-use super::thread::Thread;
-use super::{FpuImage, Unavailable, signals, switch};
+use super::{FpuImage, Unavailable};
 use crate::proof::layout::{CODE, Kind, Layout, PAGES};
 use crate::proof::{Case, End, Mode, Outcome, Poke, placed_code};
+use arena::{Arena, BREAKPOINT, exit_address};
+use context::{Context, Ending};
+use thread::Thread;
 
 /// TF: a case that single-steps would step through the way out.
 const TF: u64 = 0x100;
@@ -178,20 +184,19 @@ impl Native {
         let is_long = case.mode == Mode::Bits64;
         context.gpr = case.gpr;
         context.rflags = case.rflags;
-        context.has_bases = is_long.into();
         context.has_fpu = fpu.is_some().into();
         if let Some(fpu) = fpu {
             context.fpu = *fpu;
         }
         if is_long {
-            let base = |kind| layout.segment(kind).base;
             context.selectors = [HOST_DATA, HOST_CS, HOST_DATA, HOST_DATA, 0, 0];
-            (context.fs_base, context.gs_base) = (base(case.segments[4]), base(case.segments[5]));
             context.target = u64::from(layout.base + CODE + case.entry);
         } else {
             context.selectors = case.segments.map(|kind| layout.selector(kind));
             context.target = u64::from(case.entry) | u64::from(context.selectors[1]) << 32;
         }
+        context.fs_base = layout.segment(case.segments[4]).base;
+        context.gs_base = layout.segment(case.segments[5]).base;
         context.way_in = self.arena.way_in(!is_long);
         context.ending = Ending::Returned;
         context.begun += 1;

@@ -34,23 +34,32 @@ pub(super) unsafe extern "sysv64" fn enter(context: *mut Context) {
         "mov byte ptr [rdi + {is_inside}], 1",
         "cmp byte ptr [rdi + {has_fpu}], 0",
         "je 3f",
-        "fnstcw [rdi + {host_fcw}]",
-        "cmp byte ptr [rdi + {has_avx}], 0",
-        "je 2f",
-        "vzeroupper",
-        "2: fxrstor64 [rdi + {fpu}]",
-        "3: mov es, word ptr [rdi + {selectors}]",
-        "mov ds, word ptr [rdi + {selectors} + 6]",
-        "mov fs, word ptr [rdi + {selectors} + 8]",
-        "mov gs, word ptr [rdi + {selectors} + 10]",
-        "cmp byte ptr [rdi + {has_bases}], 0",
+        "call {load_fpu}",
+        // Loads of segment registers are slow: those that have the selector already are left out.
+        // Nobody changes a descriptor of a living arena.
+        "3: mov eax, es",
+        "cmp ax, [rdi + {selectors}]",
         "je 4f",
-        "mov rax, [rdi + {fs_base}]",
+        "mov es, word ptr [rdi + {selectors}]",
+        "4: mov eax, ds",
+        "cmp ax, [rdi + {selectors} + 6]",
+        "je 5f",
+        "mov ds, word ptr [rdi + {selectors} + 6]",
+        "5: mov eax, fs",
+        "cmp ax, [rdi + {selectors} + 8]",
+        "je 6f",
+        "mov fs, word ptr [rdi + {selectors} + 8]",
+        "6: mov eax, gs",
+        "cmp ax, [rdi + {selectors} + 10]",
+        "je 7f",
+        "mov gs, word ptr [rdi + {selectors} + 10]",
+        // Whatever the selector, the base is the host's up to here.
+        "7: mov rax, [rdi + {fs_base}]",
         "wrfsbase rax",
         "mov rax, [rdi + {gs_base}]",
         "wrgsbase rax",
         // With AC set, everything from here to the case has to be aligned.
-        "4: push [rdi + {rflags}]",
+        "push [rdi + {rflags}]",
         "popfq",
         "mov rax, [rdi + {gpr}]",
         "mov rcx, [rdi + {gpr} + 8]",
@@ -71,18 +80,34 @@ pub(super) unsafe extern "sysv64" fn enter(context: *mut Context) {
         "jmp [rdi + {way_in}]", // which loads RDI
         host_rsp = const offset_of!(Context, host_rsp),
         host_mxcsr = const offset_of!(Context, host_mxcsr),
-        host_fcw = const offset_of!(Context, host_fcw),
         is_inside = const offset_of!(Context, is_inside),
         has_fpu = const offset_of!(Context, has_fpu),
-        has_avx = const offset_of!(Context, has_avx),
-        has_bases = const offset_of!(Context, has_bases),
-        fpu = const offset_of!(Context, fpu),
+        load_fpu = sym load_fpu,
         selectors = const offset_of!(Context, selectors),
         fs_base = const offset_of!(Context, fs_base),
         gs_base = const offset_of!(Context, gs_base),
         rflags = const offset_of!(Context, rflags),
         gpr = const offset_of!(Context, gpr),
         way_in = const offset_of!(Context, way_in),
+    )
+}
+
+/// Loads the case's x87 and SSE registers: RDI is the context.
+///
+/// # Safety
+/// Called by `enter` alone.
+#[unsafe(naked)]
+unsafe extern "sysv64" fn load_fpu() {
+    naked_asm!(
+        "fnstcw [rdi + {host_fcw}]",
+        "cmp byte ptr [rdi + {has_avx}], 0",
+        "je 2f",
+        "vzeroupper",
+        "2: fxrstor64 [rdi + {fpu}]",
+        "ret",
+        host_fcw = const offset_of!(Context, host_fcw),
+        has_avx = const offset_of!(Context, has_avx),
+        fpu = const offset_of!(Context, fpu),
     )
 }
 
@@ -134,18 +159,14 @@ pub(super) unsafe extern "sysv64" fn exit() {
     )
 }
 
-/// Gives the processor back to the caller of `enter`: RAX is the context.
+/// Gives the processor back to the caller of `enter`: RAX is the context. What selectors are in ES,
+/// DS, FS and GS does not matter to 64-bit code.
 ///
 /// # Safety
 /// RSP is as `enter` left it, SS is the host's.
 #[unsafe(naked)]
 pub(super) unsafe extern "sysv64" fn leave() {
     naked_asm!(
-        "xor ecx, ecx",
-        "mov es, ecx",
-        "mov ds, ecx",
-        "mov fs, ecx",
-        "mov gs, ecx",
         "mov rcx, [rax + {host_fs_base}]",
         "wrfsbase rcx",
         "mov rcx, [rax + {host_gs_base}]",
@@ -223,8 +244,6 @@ pub(super) unsafe extern "sysv64" fn on_signal(
         "mov rcx, rbx",
         "mov r8, rsp",
         "call {handle}",
-        "mov fs, word ptr [rsp + {fs}]",
-        "mov gs, word ptr [rsp + {gs}]",
         "mov r8, [rsp + {fs_base}]",
         "wrfsbase r8",
         "mov r8, [rsp + {gs_base}]",

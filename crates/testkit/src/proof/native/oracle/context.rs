@@ -26,8 +26,6 @@ pub(super) struct Context {
     /// 1 while a case has the registers, and all system calls are diverted: a selector of
     /// syscall user dispatch.
     pub(super) is_inside: u8,
-    /// Whether the bases of FS and GS are given, as for 64-bit code.
-    pub(super) has_bases: u8,
     /// Whether `fpu` is loaded before the case and stored after it.
     pub(super) has_fpu: u8,
     /// Whether VZEROUPPER may be executed.

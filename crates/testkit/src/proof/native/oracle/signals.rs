@@ -161,14 +161,11 @@ pub(super) unsafe extern "sysv64" fn pass_on(
     match before.sa_sigaction {
         libc::SIG_IGN => {}
         libc::SIG_DFL => {
-            // The instruction that failed is executed again, and its signal ends the process.
             let _ = set_action(signal, Some(&default_action()), &mut default_action());
-            // SAFETY: `info` is the kernel's.
-            if unsafe { (*info).si_code } <= 0 {
-                // Somebody sent it: it would not come again.
-                // SAFETY: a process may signal itself.
-                unsafe { libc::raise(signal) };
-            }
+            // An instruction that failed would fail again, but a trap or a signal that somebody
+            // sent would not come again.
+            // SAFETY: a process may signal itself.
+            unsafe { libc::raise(signal) };
         }
         handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
             // SAFETY: whoever installed the handler said that it is of this type.

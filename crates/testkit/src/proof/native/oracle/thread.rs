@@ -1,6 +1,7 @@
 //! What a thread gives up for an arena: its alternate signal stack, a timer, and system calls
 //! while a case runs.
 
+use core::arch::asm;
 use core::ptr;
 
 use super::Unavailable;
@@ -55,6 +56,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        forget_selectors();
         if self.has_dispatch {
             let _ = dispatch(DISPATCH_OFF, 0, 0, ptr::null());
         }
@@ -65,6 +67,24 @@ impl Drop for Thread {
         // SAFETY: the stack that was there before; whoever set it up still has it.
         unsafe { libc::sigaltstack(&self.stack_before, ptr::null_mut()) };
         set_taken(self.number, false);
+    }
+}
+
+/// Cases leave their selectors in registers that 64-bit code does not look at.
+fn forget_selectors() {
+    // SAFETY: null selectors are fine for 64-bit code, and FS has its base back before anything
+    // can use it.
+    unsafe {
+        asm!(
+            "rdfsbase {base}",
+            "mov es, {null:e}",
+            "mov ds, {null:e}",
+            "mov fs, {null:e}",
+            "mov gs, {null:e}",
+            "wrfsbase {base}",
+            base = out(reg) _,
+            null = in(reg) 0,
+        );
     }
 }
 

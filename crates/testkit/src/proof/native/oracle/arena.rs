@@ -3,6 +3,7 @@
 //! Of its stride the first part belongs to cases. The rest is the oracle's, with pages that nobody
 //! may touch around each piece: stubs, context, and the stack that signals arrive on.
 
+use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
@@ -98,19 +99,20 @@ impl Arena {
     /// Writes what leads into cases and out of them. A case has every register, so the context is
     /// found relative to RIP.
     fn write_stubs(&mut self) {
-        let field = |offset: usize| CONTEXT + offset as u32;
+        let gpr = CONTEXT + offset_of!(Context, gpr) as u32;
+        let rdi = gpr + 7 * 8;
+        let target = CONTEXT + offset_of!(Context, target) as u32;
+        let way_out = CONTEXT + offset_of!(Context, way_out) as u32;
         let mut stubs = Stubs { arena: self, at: STUBS };
-        stubs.relative(&[0x48, 0x89, 0x05], field(core::mem::offset_of!(Context, gpr))); // mov [], rax
-        stubs.relative(&[0x48, 0x8D, 0x05], CONTEXT); // lea rax, []
-        stubs.relative(&[0xFF, 0x25], field(core::mem::offset_of!(Context, way_out))); // jmp []
-        let rdi = field(core::mem::offset_of!(Context, gpr) + 7 * 8);
-        let target = field(core::mem::offset_of!(Context, target));
+        stubs.relative(&[0x48, 0x89, 0x05], gpr); // mov [gpr], rax
+        stubs.relative(&[0x48, 0x8D, 0x05], CONTEXT); // lea rax, [context]
+        stubs.relative(&[0xFF, 0x25], way_out); // jmp [way_out]
         let far = stubs.at;
-        stubs.relative(&[0x48, 0x8B, 0x3D], rdi); // mov rdi, []
-        stubs.relative(&[0xFF, 0x2D], target); // jmp far []
+        stubs.relative(&[0x48, 0x8B, 0x3D], rdi); // mov rdi, [rdi]
+        stubs.relative(&[0xFF, 0x2D], target); // jmp far [target]
         let near = stubs.at;
         stubs.relative(&[0x48, 0x8B, 0x3D], rdi);
-        stubs.relative(&[0xFF, 0x25], target); // jmp []
+        stubs.relative(&[0xFF, 0x25], target); // jmp [target]
         self.way_in_far = u64::from(self.layout.base + far);
         self.way_in_near = u64::from(self.layout.base + near);
     }
