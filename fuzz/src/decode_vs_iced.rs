@@ -6,6 +6,10 @@ mod compare;
 #[allow(dead_code)] // VIA's instructions by name are the tests'
 #[path = "../../crates/testkit/tests/iced/differences.rs"]
 mod differences;
+#[path = "../../crates/testkit/tests/iced/operands.rs"]
+mod operands;
+#[path = "../../crates/testkit/tests/iced/properties.rs"]
+mod properties;
 
 use realmode::CodeSize;
 
@@ -13,7 +17,7 @@ use crate::Reached;
 use compare::{Comparison, LONGEST};
 
 /// The bytes behind the first are an instruction for both decoders or for neither, with the same
-/// length and name. The first is the size of the code.
+/// length, name and operands. The first is the size of the code.
 pub fn decode_vs_iced(data: &[u8]) -> Reached {
     let Some((size, data)) = data.split_first() else { return Reached::default() };
     let size = [CodeSize::Bits16, CodeSize::Bits32, CodeSize::Bits64][usize::from(size % 3)];

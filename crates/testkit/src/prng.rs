@@ -83,6 +83,7 @@ impl Prng {
 
     /// A number below `end`, which is at least 1.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
+        debug_assert!(end > 0, "there is no number below 0");
         if let Some(tape) = &mut self.tape {
             return tape.below(end);
         }
