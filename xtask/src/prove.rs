@@ -8,24 +8,24 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use realmode_testkit::proof::host_profile;
-use realmode_testkit::proof::oracle;
 use realmode_testkit::proof::prove::{Report, Selection, Tally, prove};
 use realmode_testkit::proof::tolerated::TOLERATED;
+use realmode_testkit::proof::{Unavailable, kvm, oracle};
 use serde_json::{Value, json};
 
 /// Cases of every row, form and operand size in 16-, 32- and 64-bit code are executed by the
 /// emulator and by the host's processor, and whatever either leaves is compared: registers, flags,
-/// memory, exceptions.
+/// memory, exceptions. Then KVM steps through what a program cannot do, in real mode.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  cargo xtask prove                       ten seconds on every core
+  cargo xtask prove                       ten seconds on every core, one with KVM
   cargo xtask prove --seconds 60 --jobs 1
   cargo xtask prove --seed 7 --json > proof.json
 
 A case that differs is printed as the command that replays it. Exit code 1 if one did.")]
 pub(crate) struct Options {
-    /// How long to go on
+    /// How long to go on; KVM has a tenth of it besides
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// What the cases are made from
@@ -42,19 +42,34 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
     let start = Instant::now();
-    let report = native(options)?;
+    let native = native(options).map_err(|why| why.to_string());
     let seconds = start.elapsed().as_secs_f64();
+    let proof = Proof { native, seconds, kvm: with_kvm(options) };
     if options.json {
-        println!("{:#}", as_json(&report, seconds));
+        println!("{:#}", proof.as_json());
     } else {
-        print(&report, seconds);
+        proof.print();
     }
-    let failed = report.total().mismatches != 0;
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if proof.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What both oracles said, or why they cannot be asked.
+struct Proof {
+    native: Result<Report, String>,
+    /// What the host's processor took.
+    seconds: f64,
+    kvm: Result<kvm::Tally, String>,
+}
+
+/// KVM's part: a tenth of the time.
+fn with_kvm(options: &Options) -> Result<kvm::Tally, String> {
+    let time = Duration::from_millis(options.seconds * 100);
+    let tally = kvm::prove_kvm(options.seed, kvm::Extent::Time(time), &mut |_| ());
+    tally.map_err(|why| why.to_string())
 }
 
 /// The proof against the host's processor, on several threads.
-fn native(options: &Options) -> Result<Report, String> {
+fn native(options: &Options) -> Result<Report, Unavailable> {
     let jobs = crate::jobs(options.jobs).min(8);
     let bar = progress(options.seconds);
     let start = Instant::now();
@@ -74,9 +89,9 @@ fn native(options: &Options) -> Result<Report, String> {
         for thread in threads {
             // A panic is a bug of the proof itself.
             let part = thread.join().expect("the proof does not panic");
-            report.add(part.map_err(|why| why.to_string())?);
+            report.add(part?);
         }
-        Ok::<(), String>(())
+        Ok::<(), Unavailable>(())
     })?;
     bar.finish_and_clear();
     Ok(report)
@@ -92,25 +107,98 @@ fn progress(seconds: u64) -> ProgressBar {
     bar
 }
 
-/// The table for people.
-fn print(report: &Report, seconds: f64) {
-    println!(
-        "{:14} {:>4}  {:7} {:>11} {:>11} {:>9} {:>9} {:>10}",
-        "family", "bits", "oracle", "cases", "exceptions", "unfit", "tolerated", "mismatches"
-    );
+impl Proof {
+    fn passed(&self) -> u64 {
+        let native = self.native.as_ref().map_or(0, |report| {
+            let total = report.total();
+            total.cases - total.mismatches
+        });
+        native + self.kvm.as_ref().map_or(0, |tally| tally.total().agreed + tally.total().known)
+    }
+
+    fn failed(&self) -> u64 {
+        let native = self.native.as_ref().map_or(0, |report| report.total().mismatches);
+        native + self.kvm.as_ref().map_or(0, |tally| tally.total().mismatches)
+    }
+
+    /// The tables for people.
+    fn print(&self) {
+        println!(
+            "{:20} {:>4}  {:7} {:>11} {:>11} {:>9} {:>9} {:>10}",
+            "family", "bits", "oracle", "cases", "exceptions", "unfit", "tolerated", "mismatches"
+        );
+        match &self.native {
+            Ok(report) => print_families(report),
+            Err(why) => println!("native: skipped, {why}"),
+        }
+        match &self.kvm {
+            Ok(tally) => print_kvm(tally),
+            Err(why) => println!("kvm: skipped, {why}"),
+        }
+        println!();
+        for (reason, rows) in unproved() {
+            println!("no silicon: {}: {reason}", rows.join(", "));
+        }
+        if let Ok(report) = &self.native {
+            print_native(report, self.seconds);
+        }
+        if let Ok(tally) = &self.kvm {
+            for (known, count) in kvm::known::all().zip(&tally.known) {
+                println!("KVM errs {count} times: {} ({})", known.kvm, known.manual);
+            }
+            for mismatch in &tally.mismatches {
+                let (seed, index) = (mismatch.seed, mismatch.index);
+                println!(
+                    "DIFFER {}\n  cargo xtask replay kvm --seed {seed} --index {index}",
+                    mismatch.what
+                );
+            }
+        }
+        println!("{} passed, {} failed", self.passed(), self.failed());
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "native": self.native.as_ref().map_or_else(
+                |why| json!({ "skipped": why }),
+                |report| native_json(report, self.seconds),
+            ),
+            "kvm": self.kvm.as_ref().map_or_else(|why| json!({ "skipped": why }), kvm_json),
+            "no_silicon": unproved(),
+            "passed": self.passed(),
+            "failed": self.failed(),
+        })
+    }
+}
+
+fn print_families(report: &Report) {
     for ((family, mode), tally) in &report.tallies {
         let bits = mode.code_size().bits();
         let Tally { cases, exceptions, unfit, tolerated, mismatches, .. } = tally;
         println!(
-            "{family:14} {bits:>4}  {:7} {cases:>11} {exceptions:>11} {unfit:>9} {tolerated:>9} \
+            "{family:20} {bits:>4}  {:7} {cases:>11} {exceptions:>11} {unfit:>9} {tolerated:>9} \
              {mismatches:>10}",
             "native"
         );
     }
-    println!();
-    for (reason, rows) in unproved() {
-        println!("no oracle: {}: {reason}", rows.join(", "));
+}
+
+/// KVM's families are of real mode; what it does not emulate is unfit.
+fn print_kvm(tally: &kvm::Tally) {
+    for (family, count) in kvm::Family::ALL.iter().zip(&tally.families) {
+        let kvm::FamilyTally { cases, not_offered, known, mismatches, .. } = count;
+        println!(
+            "{:20} {:>4}  {:7} {:>11} {:>11} {not_offered:>9} {known:>9} {mismatches:>10}",
+            family.name(),
+            "real",
+            "kvm",
+            cases - not_offered,
+            "-"
+        );
     }
+}
+
+fn print_native(report: &Report, seconds: f64) {
     for entry in TOLERATED {
         let count = report.tolerated.get(entry.name).copied().unwrap_or(0);
         println!("tolerated {count} times: {} ({})", entry.what, entry.section);
@@ -129,8 +217,7 @@ fn print(report: &Report, seconds: f64) {
             failure.what, failure.form, failure.seed, failure.index
         );
     }
-    println!("{:.0} cases a second", total.cases as f64 / seconds);
-    println!("{} passed, {} failed", total.cases - total.mismatches, total.mismatches);
+    println!("{} native cases, {:.0} a second", total.cases, total.cases as f64 / seconds);
 }
 
 /// Rows that the host's processor cannot judge in any mode, by the reason.
@@ -138,7 +225,7 @@ fn unproved() -> BTreeMap<&'static str, Vec<String>> {
     oracle::unproved(&host_profile())
 }
 
-fn as_json(report: &Report, seconds: f64) -> Value {
+fn native_json(report: &Report, seconds: f64) -> Value {
     let families: Vec<_> = report
         .tallies
         .iter()
@@ -146,7 +233,6 @@ fn as_json(report: &Report, seconds: f64) -> Value {
             json!({
                 "family": family,
                 "bits": mode.code_size().bits(),
-                "oracle": "native",
                 "cases": tally.cases,
                 "exceptions": tally.exceptions,
                 "unfit": tally.unfit,
@@ -163,14 +249,42 @@ fn as_json(report: &Report, seconds: f64) -> Value {
     let total = report.total();
     json!({
         "seconds": seconds,
+        "cases": total.cases,
         "families": families,
         "failures": failures,
         "tolerated": report.tolerated,
         "tolerated_entries": TOLERATED.len(),
         "bits": total.bits,
         "masked_bits": total.masked,
-        "unproved": unproved(),
-        "passed": total.cases - total.mismatches,
-        "failed": total.mismatches,
+    })
+}
+
+fn kvm_json(tally: &kvm::Tally) -> Value {
+    let families: Vec<_> = kvm::Family::ALL
+        .iter()
+        .zip(&tally.families)
+        .map(|(family, count)| {
+            json!({
+                "family": family.name(),
+                "cases": count.cases,
+                "agreed": count.agreed,
+                "not_offered": count.not_offered,
+                "known": count.known,
+                "mismatches": count.mismatches,
+            })
+        })
+        .collect();
+    let known: BTreeMap<_, _> =
+        kvm::known::all().map(|known| known.name).zip(tally.known.iter().copied()).collect();
+    let failures: Vec<_> = tally
+        .mismatches
+        .iter()
+        .map(|m| json!({ "seed": m.seed, "index": m.index, "what": m.what }))
+        .collect();
+    json!({
+        "families": families,
+        "known": known,
+        "not_offered": tally.not_offered,
+        "failures": failures,
     })
 }

@@ -4,7 +4,8 @@
 //! executes them on the emulator and says what differs; [`random_step`] runs random instructions
 //! in several ways that have to agree; [`proof`] makes cases out of the instruction rows and
 //! compares the emulator with silicon.
-// Three allows, in random_step::memory, proof::memory and proof::native.
+// Allowed in random_step::memory, proof::memory, proof::native, proof::kvm::vm and
+// proof::kvm::watchdog.
 #![deny(unsafe_code)]
 
 pub mod moo;

@@ -13,6 +13,8 @@ const ALLOWED: &[&str] = &[
     "crates/bare/",
     "crates/harness/",
     "crates/testkit/src/random_step/memory.rs",
+    "crates/testkit/src/proof/kvm/vm.rs",
+    "crates/testkit/src/proof/kvm/watchdog.rs",
     "crates/testkit/src/proof/memory.rs",
     "crates/testkit/src/proof/native/",
     "fuzz/",

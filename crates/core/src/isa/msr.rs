@@ -113,6 +113,9 @@ fn checked(m: &mut Machine<'_, '_>, index: u32, value: u64) -> Result<u64, Leave
     let valid = match index {
         EFER => return checked_efer(m, value),
         IA32_SYSENTER_CS => return Ok(value & 0xFFFF_FFFF),
+        // AMD's SYSENTER has no 64-bit mode, and its registers hold 32 bits (APM vol. 2,
+        // "SYSENTER and SYSEXIT MSRs").
+        IA32_SYSENTER_ESP | IA32_SYSENTER_EIP if !intel => return Ok(value & 0xFFFF_FFFF),
         LSTAR
         | CSTAR
         | FS_BASE

@@ -13,6 +13,7 @@ mod form;
 mod fpu;
 pub mod generate;
 mod host;
+pub mod kvm;
 mod layout;
 mod memory;
 mod native;

@@ -23,10 +23,21 @@ fn a_case_that_hangs_is_ended_and_the_next_one_is_fine() {
 }
 
 #[test]
+fn a_case_that_gets_on_for_too_long_is_ended_too() {
+    let Some(mut native) = native() else { return };
+    // loop $
+    let mut case = case(&native, Mode::Bits64, &[0xE2, 0xFE]);
+    case.gpr[1] = 1 << 60;
+    let outcome = native.run(&case);
+    assert_eq!(outcome.end, End::Hung);
+    assert!(outcome.gpr[1] < case.gpr[1] - 1_000_000, "{outcome:x?}");
+}
+
+#[test]
 fn a_tick_in_a_case_changes_nothing() {
     let Some(mut native) = native() else { return };
     for mode in MODES {
-        // loop $: long enough to be interrupted, too short to be ended.
+        // loop $: long enough to be interrupted, and not ended, as it gets on.
         let mut case = case(&native, mode, &[0x67, 0xE2, 0xFD]);
         if mode == Mode::Bits16 {
             case.gpr[4] |= 0xABCD_0000;

@@ -51,23 +51,43 @@ pub(super) struct Context {
     pub(super) rip: u64,
     pub(super) cr2: u64,
 
-    /// Cases begun, how many there were when the timer last looked, and how often it has been so.
+    /// Cases begun.
     pub(super) begun: u64,
-    pub(super) begun_then: u64,
-    pub(super) looks: u64,
+    /// What the timer saw.
+    pub(super) watch: Watch,
 
     pub(super) fpu: FpuImage,
 }
 
 const _: () = assert!(size_of::<Context>() <= 4096);
 
-impl Context {
-    /// Looks at a case, as the timer does: one that it meets for the third time has had two whole
-    /// periods.
-    pub(super) fn is_hung(&mut self) -> bool {
-        self.looks = if self.begun == self.begun_then { self.looks + 1 } else { 1 };
-        self.begun_then = self.begun;
-        self.looks >= 3
+/// The watch over cases that hang.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Watch {
+    /// The case it is about.
+    case: u64,
+    /// How often the timer met that case, and how often in a row in the same state.
+    looks: u64,
+    looks_alike: u64,
+    /// The registers when it last looked.
+    state: [i64; 23],
+}
+
+impl Watch {
+    /// Looks that the same state may last, as it does in a jump to itself.
+    const PATIENCE: u64 = 3;
+    /// Looks that a case may last whatever it does.
+    const LIMIT: u64 = 50;
+
+    /// Notes the state in which the timer meets a case; says whether that case hangs. Time alone
+    /// does not tell: of a machine that is shared, most of it may be somebody else's.
+    pub(super) fn is_hung(&mut self, case: u64, state: [i64; 23]) -> bool {
+        let is_same = case == self.case;
+        self.looks = if is_same { self.looks + 1 } else { 1 };
+        self.looks_alike = if is_same && state == self.state { self.looks_alike + 1 } else { 1 };
+        (self.case, self.state) = (case, state);
+        self.looks_alike >= Watch::PATIENCE || self.looks >= Watch::LIMIT
     }
 }
 

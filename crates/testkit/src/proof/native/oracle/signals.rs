@@ -109,7 +109,7 @@ pub(super) unsafe extern "sysv64" fn handle(
     let ending = match signal {
         libc::SIGSYS => Ending::SystemCall,
         _ if signal != tick() => Ending::Exception,
-        _ if context.is_hung() => Ending::Hung,
+        _ if context.watch.is_hung(context.begun, machine.uc_mcontext.gregs) => Ending::Hung,
         _ => return,
     };
     context.ending = ending;
