@@ -1,6 +1,7 @@
 //! Repository chores: `cargo xtask help`.
 #![forbid(unsafe_code)]
 
+mod fuzz;
 mod prove;
 mod random_steps;
 mod record;
@@ -27,6 +28,8 @@ enum Chore {
     RandomSteps(random_steps::Options),
     /// Compare the emulator with the host's processor, instruction by instruction
     Prove(prove::Options),
+    /// Run the fuzz targets
+    Fuzz(fuzz::Options),
     /// Record what the host's processor makes of every form, for machines without it
     Record(record::Options),
     /// Run one case of the proof and show what either side makes of it
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::main(),
         Chore::RandomSteps(options) => random_steps::main(&options),
         Chore::Prove(options) => prove::main(&options),
+        Chore::Fuzz(options) => fuzz::main(&options),
         Chore::Record(options) => record::main(&options),
         Chore::Replay(options) => replay::main(&options),
     };

@@ -37,7 +37,8 @@ pub enum DecodeError {
         /// How many bytes are missing at least; what they are can ask for more.
         missing: usize,
     },
-    /// There are more prefixes than an instruction has room for: #GP.
+    /// There are more prefixes than an instruction has room for, or than leave room for its rest:
+    /// #GP.
     #[error("the instruction is longer than the processor takes")]
     TooLong,
 }
@@ -76,7 +77,7 @@ pub struct Instruction {
 ///
 /// # Errors
 /// [`DecodeError::Short`] if the bytes end before the instruction does, and
-/// [`DecodeError::TooLong`] if it does not end within the processor's limit.
+/// [`DecodeError::TooLong`] if it cannot end within the processor's limit.
 pub fn decode_one(
     bytes: &[u8],
     size: CodeSize,
@@ -86,7 +87,8 @@ pub fn decode_one(
     let context = Context { size, real: segmentation == Segmentation::Real, profile };
     let (op, details) = decode(bytes, context).map_err(|why| match why {
         Incomplete::TooLong => DecodeError::TooLong,
-        Incomplete::Short => DecodeError::Short { missing: missing(bytes, context) },
+        Incomplete::Short => missing(bytes, context)
+            .map_or(DecodeError::TooLong, |missing| DecodeError::Short { missing }),
     })?;
     let is_undefined = details.row.is_none_or(|row| {
         let is_lockable = row.takes_lock(details.is_memory);
@@ -118,23 +120,21 @@ fn registers_exist(row: &Entry, op: &Op, details: &Details) -> bool {
     })
 }
 
-/// How many bytes `bytes` lacks at least.
+/// How many bytes `bytes` lacks at least; `None` if with every end they are too long.
 #[cold]
-fn missing(bytes: &[u8], context: Context<'_>) -> usize {
+fn missing(bytes: &[u8], context: Context<'_>) -> Option<usize> {
     const LONGEST: usize = 15;
-    // The shortest ends there are: a byte that is an instruction, a ModRM byte without more, a
-    // two-byte opcode without operands.
-    let ends = [0x90, 0x00, 0xA2, 0xC0];
+    // The shortest ends there are: a byte that is an instruction, ModRM bytes without more, opcodes
+    // without operands behind 0F and behind VEX. Group 3 has an immediate with C0 and none with D0.
+    let ends = [0x90, 0x00, 0xA2, 0xC0, 0xD0, 0x77];
     let len = bytes.len().min(LONGEST);
-    (1..=LONGEST - len)
-        .find(|more| {
-            ends.iter().any(|end| {
-                let mut padded = [*end; LONGEST];
-                padded[..len].copy_from_slice(&bytes[..len]);
-                decode(&padded[..len + more], context).is_ok()
-            })
+    (1..=LONGEST - len).find(|more| {
+        ends.iter().any(|end| {
+            let mut padded = [*end; LONGEST];
+            padded[..len].copy_from_slice(&bytes[..len]);
+            decode(&padded[..len + more], context).is_ok()
         })
-        .unwrap_or(1)
+    })
 }
 
 impl Instruction {

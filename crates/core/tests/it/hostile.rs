@@ -312,3 +312,17 @@ fn an_instruction_that_the_vmm_finishes_is_followed_by_its_trap() {
     assert_eq!(emulator.run(&mut guest.cpu, &mut guest.bus, 1), Ok(Stop::Idle));
     assert_eq!(guest.word(guest.reg(Reg::Rsp)), 0x1002);
 }
+
+#[test]
+fn sti_sets_no_virtual_flag_on_a_processor_without_one() {
+    for (profile, flag) in [(&Profile::I80486, 0), (&Profile::INTEL, arch::rflags::VIF)] {
+        let mut guest = user(&[0xFB]);
+        guest.profile = profile.clone();
+        guest.cpu.cr4 = arch::control::CR4_PVI;
+        guest.cpu.rflags &= !arch::rflags::IOPL;
+        guest.policy.exceptions = !0;
+        let stop = guest.run(1);
+        assert_eq!(guest.cpu.rflags & arch::rflags::VIF, flag);
+        assert_eq!(stop == Stop::Exception(Fault::GP), flag == 0, "{stop:?}");
+    }
+}

@@ -37,6 +37,21 @@ struct Plan<'p> {
 /// One case of a form.
 pub fn case(form: &Form, layout: Layout, profile: &Profile, seed: u64, index: u64) -> Case {
     let random = Prng::new(mix(mix(seed).wrapping_add(form.hash())).wrapping_add(mix(index)));
+    choose(form, layout, profile, random, index)
+}
+
+/// One case of a form, with a fuzzer's choices.
+pub(super) fn case_from_bytes(
+    form: &Form,
+    layout: Layout,
+    profile: &Profile,
+    bytes: &[u8],
+) -> Case {
+    let index = bytes.first().copied().unwrap_or(0);
+    choose(form, layout, profile, Prng::from_bytes(bytes), index.into())
+}
+
+fn choose(form: &Form, layout: Layout, profile: &Profile, random: Prng, index: u64) -> Case {
     let mut plan = Plan {
         form,
         layout,

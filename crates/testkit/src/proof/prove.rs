@@ -198,6 +198,49 @@ pub fn replay(form: &Form, seed: u64, index: u64) -> Result<Replayed, Unavailabl
     Ok(Replayed { text, agrees: result.is_ok() })
 }
 
+/// Both sides, for cases that a fuzzer makes.
+pub struct Judge {
+    bench: Bench<'static>,
+    forms: Vec<Form>,
+    cases: u64,
+}
+
+impl Judge {
+    /// Takes arena `number`, for as long as the process runs.
+    ///
+    /// # Errors
+    /// If the host's processor cannot be asked.
+    pub fn new(number: u16) -> Result<Judge, Unavailable> {
+        let native = Native::new(number)?;
+        let profile = host_profile();
+        let ground = Box::leak(Box::new(Ground::new(native.layout())));
+        let forms = judged(&profile);
+        Ok(Judge { bench: Bench::new(native, ground, profile), forms, cases: 0 })
+    }
+
+    /// Compares the case that the bytes describe: the form, and all of its choices. Returns whether
+    /// it was fit to be compared.
+    ///
+    /// # Errors
+    /// The two sides differ: the case, and in what.
+    pub fn from_bytes(&mut self, bytes: &[u8]) -> Result<bool, String> {
+        let (number, choices) = bytes.split_at(bytes.len().min(2));
+        let number = number.iter().fold(0, |number, byte| number << 8 | usize::from(*byte));
+        let form = self.forms[number % self.forms.len()];
+        let bench = &mut self.bench;
+        let layout = bench.native.layout();
+        let case = generate::case_from_bytes(&form, layout, &bench.profile, choices);
+        self.cases += 1;
+        let is_fit = bench.compared(&form, &case).map(|compared| compared.is_some());
+        let is_swept = self.cases.is_multiple_of(TURN * TURNS_BETWEEN_SWEEPS);
+        let told = |difference| format!("{form}: {difference}\n{}", case.describe(&bench.profile));
+        if is_swept && let Some(stray) = bench.stray() {
+            return Err(told(stray));
+        }
+        is_fit.map_err(told)
+    }
+}
+
 /// A form on its way through the proof.
 struct Course {
     form: Form,

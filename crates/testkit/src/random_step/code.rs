@@ -83,7 +83,7 @@ impl Code {
                 self.modrm(random);
             }
             2 => {
-                self.bytes.extend([0x0F, 0x3A, random.next() as u8]);
+                self.bytes.extend([0x0F, 0x3A, random.byte()]);
                 self.modrm(random);
                 self.number(random.next(), 1);
             }
@@ -110,7 +110,7 @@ impl Code {
 
     fn one_byte(&mut self, random: &mut Prng) {
         let opcode = loop {
-            let opcode = random.next() as u8;
+            let opcode = random.byte();
             // These end most runs: HLT, x87, a far jump to anywhere.
             let rare = matches!(opcode, 0xF4 | 0xD8..=0xDF | 0x9A | 0xEA | 0x9B | 0xCC | 0xF1);
             if !rare || random.one_in(8) {
@@ -150,7 +150,7 @@ impl Code {
     }
 
     fn two_byte(&mut self, random: &mut Prng) {
-        let opcode = if random.one_in(8) { random.next() as u8 } else { random.pick(TWO_BYTE) };
+        let opcode = if random.one_in(8) { random.byte() } else { random.pick(TWO_BYTE) };
         self.bytes.extend([0x0F, opcode]);
         match opcode {
             0x05..=0x0B | 0x30..=0x37 | 0xA0..=0xA2 | 0xA8..=0xAA | 0xC8..=0xCF => {}
@@ -164,7 +164,7 @@ impl Code {
     }
 
     fn modrm(&mut self, random: &mut Prng) {
-        let modrm = random.next() as u8;
+        let modrm = random.byte();
         // A third of all operands are registers; more would hide the memory.
         let modrm = if modrm >= 0xC0 && random.one_in(4) { modrm & 0x3F } else { modrm };
         self.bytes.push(modrm);
@@ -184,7 +184,7 @@ impl Code {
         let form = (modrm >> 6, modrm & 7);
         let mut base = form.1;
         if form.0 != 3 && form.1 == 4 {
-            let sib = random.next() as u8;
+            let sib = random.byte();
             self.bytes.push(sib);
             base = sib & 7;
         }
@@ -252,6 +252,20 @@ impl Code {
         }
         self.bytes.push(0xB8 | register);
         self.number(select(random, level, aim).into(), 2);
+    }
+
+    /// MOV of a byte to somewhere near.
+    pub(crate) fn store_near(&mut self, random: &mut Prng) {
+        let modrm: &[u8] = match self.bits {
+            16 => &[0x06],
+            32 => &[0x05],
+            // RIP has no part in it.
+            _ => &[0x04, 0x25],
+        };
+        self.bytes.push(0xC6);
+        self.bytes.extend(modrm);
+        self.number(self.near.wrapping_add(random.below(96)), self.word());
+        self.bytes.push(random.byte());
     }
 
     /// PUSH of a word of the default size.

@@ -2,9 +2,13 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use realmode::{Cpu, Emulator, Error, Observer, Phys, Reg, SegReg, Stop};
+use realmode::{
+    CacheLine, Cpu, Emulator, Error, Observer, Phys, Policy, Profile, Reg, SegReg, Stop,
+};
 
+use super::Tally;
 use super::census::{Census, End};
+use super::from_bytes::Carry;
 use super::memory::{Arena, Changes};
 use super::state::Case;
 use super::world::{Entry, Seen, World};
@@ -61,6 +65,8 @@ pub(crate) struct Bench<'g> {
     pub(crate) census: Census,
     /// Observers that also tell a person what happens.
     pub(crate) is_loud: bool,
+    /// What every processor that waits for a device goes through.
+    pub(crate) carry: Option<Carry>,
 }
 
 /// Calls of `run` that a case may take per instruction and request; more is a hang.
@@ -73,7 +79,41 @@ struct Run {
     requests: u64,
 }
 
-impl Bench<'_> {
+impl<'g> Bench<'g> {
+    /// Emulators with two decode caches, the second of the spare one.
+    pub(crate) fn new(
+        arena: &'g Arena,
+        profile: &Profile,
+        [cache, spare]: [&'g mut [CacheLine]; 2],
+    ) -> Bench<'g> {
+        Bench {
+            arena,
+            world: World::new(arena),
+            uncached: Emulator::new(profile, &mut []),
+            cached: Emulator::new(profile, cache),
+            spare: Emulator::new(profile, spare),
+            census: Census::default(),
+            is_loud: false,
+            carry: None,
+        }
+    }
+
+    /// What the VMM wants to see.
+    pub(crate) fn set_policy(&mut self, policy: Policy) {
+        for emulator in [&mut self.uncached, &mut self.cached, &mut self.spare] {
+            *emulator.policy_mut() = policy;
+        }
+    }
+
+    /// Adds what the emulators have counted.
+    pub(crate) fn count(&self, tally: &mut Tally) {
+        for emulator in [&self.cached, &self.spare] {
+            tally.blocks_retired += emulator.counters().blocks_retired;
+        }
+        tally.census = self.census;
+        tally.faults = self.uncached.counters().faults;
+    }
+
     /// Runs a case one way, from memory as the arena keeps it, and restores that memory.
     pub(crate) fn drive(&mut self, case: &Case, way: Way) -> Result<Outcome, String> {
         if self.is_loud {
@@ -91,6 +131,9 @@ impl Bench<'_> {
         let dirty = self.arena.dirty.load(Relaxed);
         let changes = self.arena.take_changes();
         let end = end?;
+        if !self.arena.is_margin_whole() {
+            return Err("memory changed that is no page of the guest's".into());
+        }
         Ok(Outcome {
             cpu: run.cpu,
             end,
@@ -117,6 +160,7 @@ impl Bench<'_> {
                 _ => left,
             };
             let (end, used) = self.call(way, run, chunk)?;
+            self.check(case, run)?;
             match end {
                 Ok(Stop::Budget) if used != chunk => {
                     return Err(format!("stopped for its budget after {used} of {chunk}"));
@@ -180,6 +224,18 @@ impl Bench<'_> {
         Ok((end, used))
     }
 
+    /// What holds after every call of `run`.
+    fn check(&self, case: &Case, run: &Run) -> Result<(), String> {
+        let (profile, before, after) = (self.cached.profile(), case.cpu.rflags, run.cpu.rflags);
+        // A processor that was given other flags keeps them until it loads some.
+        let set = profile.flags_set & before;
+        let clear = !profile.canonical_flags(!0) & !before;
+        if after & set != set || after & clear != 0 {
+            return Err(format!("flags {before:#x} became {after:#x}, which there are not"));
+        }
+        Ok(())
+    }
+
     /// The VMM's part of a device access.
     fn answer(
         &mut self,
@@ -209,7 +265,7 @@ impl Bench<'_> {
         if reply_first {
             self.reply()?;
         }
-        if bits & 8 != 0 {
+        if bits & 8 != 0 || self.carry.is_some() {
             self.move_to_spare(run)?;
         }
         if !reply_first {
@@ -228,10 +284,14 @@ impl Bench<'_> {
 
     /// Saves the processor and restores it on the other emulator.
     fn move_to_spare(&mut self, run: &mut Run) -> Result<(), String> {
-        let record = self.cached.in_flight().cloned().ok_or("nothing in flight after a request")?;
+        let record = self.cached.in_flight().ok_or("nothing in flight after a request")?;
+        let (cpu, record) = match self.carry {
+            Some(carry) => carry(&run.cpu, record),
+            None => (run.cpu.clone(), record.clone()),
+        };
         self.spare.flush();
         self.spare.restore_in_flight(&record).map_err(|e| e.to_string())?;
-        run.cpu = run.cpu.clone();
+        run.cpu = cpu;
         self.cached.cancel();
         core::mem::swap(&mut self.cached, &mut self.spare);
         Ok(())

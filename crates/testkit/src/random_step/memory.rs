@@ -18,6 +18,8 @@ pub(crate) const PAGES: usize = 8;
 pub(crate) const DIRTY_PAGES: usize = 2;
 
 const WORDS: usize = PAGE_SIZE / 8;
+/// What lies around the pages.
+const CANARY: u64 = 0xC0FF_EE15_BAD0_1DEA;
 
 /// The pages. `pristine` is what a case starts from.
 pub(crate) struct Arena {
@@ -39,14 +41,31 @@ pub(crate) struct Changes {
 impl Arena {
     /// Pages of zeros, `skew` words off their natural alignment: host pages need none.
     pub(crate) fn new(skew: usize) -> Arena {
-        let words: Vec<_> = (0..(PAGES + 2) * WORDS).map(|_| AtomicU64::new(0)).collect();
+        let words: Vec<_> = (0..(PAGES + 2) * WORDS).map(|_| AtomicU64::new(CANARY)).collect();
         let aligned = (words.as_ptr() as usize).wrapping_neg() % PAGE_SIZE / 8;
-        Arena {
+        let arena = Arena {
             words,
             start: aligned + skew % WORDS,
             dirty: AtomicU64::new(0),
             pristine: vec![Cell::new(0); PAGES * WORDS],
+        };
+        (0..PAGES).for_each(|page| arena.restore(page));
+        arena
+    }
+
+    /// Is what lies around the pages as it was? Nobody was given it.
+    pub(crate) fn is_margin_whole(&self) -> bool {
+        let (before, rest) = self.words.split_at(self.start);
+        let mut margin = before.iter().chain(&rest[PAGES * WORDS..]);
+        margin.all(|word| word.load(Relaxed) == CANARY)
+    }
+
+    /// Fills all pages before a case.
+    pub(crate) fn fill(&self, background: &[u64]) {
+        for (word, &from) in self.pristine.iter().zip(background) {
+            word.set(from);
         }
+        (0..PAGES).for_each(|page| self.restore(page));
     }
 
     /// What a page holds now.

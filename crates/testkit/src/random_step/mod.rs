@@ -10,20 +10,22 @@
 mod census;
 mod code;
 mod drive;
+mod from_bytes;
 mod memory;
 mod protected;
 mod state;
 mod tables;
 mod world;
 
-use realmode::{CacheLine, Cpu, Emulator, Intercepted, Policy, Profile, SplitLock};
+use realmode::{CacheLine, Cpu, Intercepted, Policy, Profile, SplitLock};
 
 use crate::prng::{Prng, mix};
 pub use census::Census;
 use code::Code;
 use drive::{Bench, Outcome, Way};
+pub use from_bytes::{Carry, Focus, from_bytes};
 use memory::{Arena, DIRTY_PAGES, PAGES, RAM_PAGES};
-use world::World;
+use state::DEVICES;
 
 /// Cases of a group.
 pub const GROUP: u64 = 64;
@@ -111,34 +113,20 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     let group = selection.first / GROUP;
     let mut random = Prng::new(mix(seed ^ mix(group)));
     let profile = Profile::ALL[random.below(Profile::ALL.len() as u64) as usize];
-    let arena = Arena::new(random.pick(&[0, 0, 1, 8, 511]));
+    let arena = Arena::new(random.pick(&SKEWS));
     for page in 0..PAGES {
-        let bits = if page % 3 == 2 { 32 } else { 16 };
-        let mut code = Code::new(random.next() & 0xFFFF, bits, Some(0));
-        code.fill(&mut random, 4096);
-        arena.poke(page, 0, &code.bytes);
+        arena.poke(page, 0, &background(&mut random, page));
     }
     let lines = random.pick(&[1, 4, 64]);
     let mut cache = vec![CacheLine::EMPTY; lines];
     let mut spare_cache = vec![CacheLine::EMPTY; 16];
-    let mut bench = Bench {
-        arena: &arena,
-        world: World::new(&arena),
-        uncached: Emulator::new(profile, &mut []),
-        cached: Emulator::new(profile, &mut cache),
-        spare: Emulator::new(profile, &mut spare_cache),
-        census: Census::default(),
-        is_loud: false,
-    };
-    let policy = policy(&mut random);
-    for emulator in [&mut bench.uncached, &mut bench.cached, &mut bench.spare] {
-        *emulator.policy_mut() = policy;
-    }
+    let mut bench = Bench::new(&arena, profile, [&mut cache, &mut spare_cache]);
+    bench.set_policy(policy(&mut random));
     let mut tally = Tally::default();
     let mut failures = Vec::new();
     for index in group * GROUP..selection.end {
         let mut random = Prng::new(mix(mix(seed).wrapping_add(index)));
-        let case = state::case(&mut random, profile, &arena);
+        let case = state::case(&mut random, profile, &arena, &DEVICES);
         if index < selection.first {
             continue;
         }
@@ -150,16 +138,24 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
                 println!("{what}");
             }
         }
-        if let Err(what) = compare(&mut bench, &case, &mut tally) {
+        if let Err(what) = compare(&mut bench, &case, &Way::OTHERS, &mut tally) {
             failures.push(Failure { seed, index, what });
         }
     }
-    for emulator in [&bench.cached, &bench.spare] {
-        tally.blocks_retired += emulator.counters().blocks_retired;
-    }
-    tally.census = bench.census;
-    tally.faults = bench.uncached.counters().faults;
+    bench.count(&mut tally);
     (tally, failures)
+}
+
+/// How many words pages may lie off their natural alignment.
+const SKEWS: [usize; 5] = [0, 0, 1, 8, 511];
+
+/// What a page holds before anything is put into it: code.
+fn background(random: &mut Prng, page: usize) -> Vec<u8> {
+    let bits = if page % 3 == 2 { 32 } else { 16 };
+    let mut code = Code::new(random.next() & 0xFFFF, bits, Some(0));
+    code.fill(random, 4096);
+    code.bytes.truncate(4096);
+    code.bytes
 }
 
 /// What the VMM wants to see; mostly nothing.
@@ -205,8 +201,13 @@ fn describe(profile: &Profile, case: &state::Case) -> String {
     text
 }
 
-/// Runs a case every way and compares.
-fn compare(bench: &mut Bench<'_>, case: &state::Case, tally: &mut Tally) -> Result<(), String> {
+/// Runs a case uncached and in other ways, and compares.
+fn compare(
+    bench: &mut Bench<'_>,
+    case: &state::Case,
+    others: &[Way],
+    tally: &mut Tally,
+) -> Result<(), String> {
     let way_says = |way: Way| move |what: String| format!("{way:?}: {what}");
     let first = bench.drive(case, Way::Uncached).map_err(way_says(Way::Uncached))?;
     tally.cases += 1;
@@ -220,7 +221,7 @@ fn compare(bench: &mut Bench<'_>, case: &state::Case, tally: &mut Tally) -> Resu
         println!("Uncached: {:x?}, bus calls {:x?}", first.end, first.log);
     }
     check_writes(&first).map_err(way_says(Way::Uncached))?;
-    for way in Way::OTHERS {
+    for &way in others {
         let other = bench.drive(case, way).map_err(way_says(way))?;
         if bench.is_loud {
             println!("{way:?}: {:x?}, bus calls {:x?}", other.end, other.log);

@@ -52,9 +52,12 @@ const BOUNDARIES: &[u64] = &[
     u64::MAX,
 ];
 
+/// Devices among 64 pages, usually.
+pub(crate) const DEVICES: [u64; 3] = [0, 4, 16];
+
 /// Makes a case, and puts its code into memory.
-pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena) -> Case {
-    let devices = random.pick(&[0, 4, 16]);
+pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena, devices: &[u64]) -> Case {
+    let devices = random.pick(devices);
     let mut map = Map { salt: random.next(), devices };
     let (mut cpu, tables) = processor(random, profile);
     let linear = cpu.segment(SegReg::Cs).base.wrapping_add(cpu.rip) & linear_mask(&cpu, profile);
@@ -84,7 +87,7 @@ pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena) -> Case 
 }
 
 /// The size of the code: 16, 32 or 64.
-fn code_bits(cpu: &Cpu) -> u8 {
+pub(crate) fn code_bits(cpu: &Cpu) -> u8 {
     match (cpu.is_64_bit_code(), cpu.segment(SegReg::Cs).attributes.is_big()) {
         (true, _) => 64,
         (_, true) => 32,
@@ -97,7 +100,7 @@ fn level(cpu: &Cpu) -> Option<u8> {
     (cpu.cr0 & CR0_PE != 0).then(|| cpu.cpl())
 }
 
-fn linear_mask(cpu: &Cpu, profile: &Profile) -> u64 {
+pub(crate) fn linear_mask(cpu: &Cpu, profile: &Profile) -> u64 {
     if cpu.is_64_bit_code() { u64::MAX } else { profile.linear_mask }
 }
 

@@ -41,7 +41,7 @@ impl Plan<'_> {
             2 => (high + 1 + random.below(8)) & 0xF_FFFF,
             3 => low.wrapping_sub(random.below(8)) & 0xFFFF,
             // Page boundaries.
-            4 => ((random.below(high >> 12).max(1)) << 12).wrapping_sub(random.below(8)),
+            4 => (random.below((high >> 12).max(1)).max(1) << 12).wrapping_sub(random.below(8)),
             5..20 => (low + NEAR + random.below(high - low - 2 * NEAR)) & !7,
             _ => low + NEAR + random.below(high - low - 2 * NEAR),
         }

@@ -1,0 +1,6 @@
+//! The target `boot`: see the library.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    realmode_fuzz::boot(data);
+});

@@ -1,0 +1,6 @@
+//! The target `decode`: see the library.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    realmode_fuzz::decode(data);
+});
