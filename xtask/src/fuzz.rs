@@ -132,12 +132,15 @@ fn run_all(
     each: Duration,
 ) -> Result<Vec<Course>, String> {
     let waiting = Mutex::new(targets.iter());
+    let bar = crate::bar(targets.len() as u64);
+    bar.enable_steady_tick(Duration::from_secs(1));
     let work = || {
         let next = || waiting.lock().expect("nothing panics with it").next();
         let mut done = Vec::new();
         while let Some(target) = next() {
-            eprintln!("{target}: {} s", each.as_secs());
+            bar.set_message(format!("{target}, {} s", each.as_secs()));
             done.push(programs.run(target, each)?);
+            bar.inc(1);
         }
         Ok::<_, String>(done)
     };
@@ -149,6 +152,7 @@ fn run_all(
         }
         Ok::<_, String>(())
     })?;
+    bar.finish_and_clear();
     courses.sort_by(|a, b| a.target.cmp(&b.target));
     Ok(courses)
 }

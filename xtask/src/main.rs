@@ -2,15 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod fuzz;
+mod mutants;
 mod prove;
 mod random_steps;
 mod record;
 mod replay;
 mod tidy;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// Repository chores.
 #[derive(Parser)]
@@ -30,6 +33,8 @@ enum Chore {
     Prove(prove::Options),
     /// Run the fuzz targets
     Fuzz(fuzz::Options),
+    /// Break the emulator in places and see whether the tests notice
+    Mutants(mutants::Options),
     /// Record what the host's processor makes of every form, for machines without it
     Record(record::Options),
     /// Run one case of the proof and show what either side makes of it
@@ -42,6 +47,7 @@ fn main() -> ExitCode {
         Chore::RandomSteps(options) => random_steps::main(&options),
         Chore::Prove(options) => prove::main(&options),
         Chore::Fuzz(options) => fuzz::main(&options),
+        Chore::Mutants(options) => mutants::main(&options),
         Chore::Record(options) => record::main(&options),
         Chore::Replay(options) => replay::main(&options),
     };
@@ -58,4 +64,15 @@ fn main() -> ExitCode {
 fn jobs(asked: Option<usize>) -> usize {
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     asked.unwrap_or_else(all).clamp(1, 256)
+}
+
+/// A bar of so many steps, which is seen only on a terminal.
+fn bar(steps: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{wide_bar} {pos} of {len}, {elapsed} {msg}");
+    let bar = ProgressBar::new(steps);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
 }

@@ -1,10 +1,8 @@
 //! `cargo xtask record`: outcomes of the host's processor, for machines without it.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use realmode::Vendor;
 use realmode_testkit::proof::{Mode, host_profile, record};
 
@@ -39,7 +37,8 @@ pub(crate) fn main(options: &Options) -> Result<ExitCode, String> {
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let mut sum = 0;
     for (mode, name) in MODES {
-        let bar = progress(name);
+        let bar = crate::bar(0);
+        bar.set_message(name);
         let tick = |number: usize, all: usize| {
             bar.set_length(all as u64);
             bar.set_position(number as u64);
@@ -71,14 +70,4 @@ fn directory() -> String {
         Vendor::Amd => "amd",
     };
     format!("{vendor}-{:x}", profile.signature)
-}
-
-fn progress(name: &'static str) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos} of {len} forms");
-    let bar = ProgressBar::new(1).with_prefix(name);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }

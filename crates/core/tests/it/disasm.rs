@@ -154,9 +154,9 @@ fn bytes_that_end_too_early_say_how_many_are_missing() {
     assert_eq!(missing(&[0x8B, 0x80]), 2);
     assert_eq!(missing(&[0x66, 0x81, 0x06]), 6);
     assert_eq!(missing(&[0xEA, 0x5B, 0xE0]), 2);
-    // Behind 0F 38 come an opcode and ModRM, for which there is no room.
-    let mut no_room = [0x66; 14];
-    no_room[12..].copy_from_slice(&[0x0F, 0x38]);
+    // Behind 0F 38 comes an opcode, for which there is no room.
+    let mut no_room = [0x66; 15];
+    no_room[13..].copy_from_slice(&[0x0F, 0x38]);
     for bytes in [&[0x66; 16][..], &no_room] {
         let too_long = decode_one(bytes, Bits16, &Profile::INTEL, Segmentation::Real);
         assert_eq!(too_long.err(), Some(DecodeError::TooLong));
