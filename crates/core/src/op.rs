@@ -45,6 +45,11 @@ pub(crate) struct Op {
 const _: () = assert!(size_of::<Op>() == 32);
 
 impl Op {
+    /// Bytes from the beginning of this instruction to the end of its block.
+    pub(crate) fn to_end(&self) -> u64 {
+        u64::from(self.len) + u64::from(self.tail)
+    }
+
     /// No instruction.
     pub(crate) const EMPTY: Op = Op {
         handler: None,

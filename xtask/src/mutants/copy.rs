@@ -9,6 +9,9 @@ use std::process::Command;
 pub(super) const TESTS: [&str; 8] =
     ["-p", "realmode", "-p", "realmode-testkit", "--lib", "--test", "it", "--test=recorded"];
 
+/// Seconds for building everything and testing it.
+const BUILD_AND_TEST: u32 = 1200;
+
 /// The copy.
 pub(super) struct Copy {
     /// Its root.
@@ -42,17 +45,24 @@ impl Copy {
 
     /// A cargo command in the copy.
     pub(super) fn cargo(&self) -> Command {
-        let mut command = Command::new("cargo");
+        self.within(Command::new("cargo"))
+    }
+
+    fn within(&self, mut command: Command) -> Command {
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", self.root.join("../target"));
         command
     }
 
-    /// Runs the tests, up to the first that fails.
-    pub(super) fn test(&self) -> Result<Tested, String> {
-        let output = self.cargo().arg("test").args(TESTS).output();
-        let output = output.map_err(|e| format!("cannot run cargo: {e}"))?;
-        if output.status.success() {
-            return Ok(Tested::Passed);
+    /// Runs the tests, up to the first that fails. What does not end within `seconds` is killed,
+    /// with all that it has started: the program `timeout` sees to that.
+    pub(super) fn test(&self, seconds: u32) -> Result<Tested, String> {
+        let mut command = self.within(Command::new("timeout"));
+        command.args(["--kill-after=5", &seconds.to_string(), "cargo", "test"]).args(TESTS);
+        let output = command.output().map_err(|e| format!("cannot run timeout: {e}"))?;
+        match output.status.code() {
+            Some(0) => return Ok(Tested::Passed),
+            Some(124) => return Ok(Tested::Failed(format!("no end within {seconds} s"))),
+            _ => {}
         }
         let text = String::from_utf8_lossy(&output.stdout);
         let failed = text.lines().find_map(|line| line.strip_suffix(" ... FAILED"));
@@ -64,7 +74,7 @@ impl Copy {
 
     /// Do the tests pass before anything is broken?
     pub(super) fn passes(&self) -> Result<(), String> {
-        match self.test()? {
+        match self.test(BUILD_AND_TEST)? {
             Tested::Passed => Ok(()),
             Tested::Failed(name) => Err(format!("{name} fails as it is: mend that first")),
             Tested::Broken(why) => Err(format!("the tests do not run as they are:\n{why}")),

@@ -7,6 +7,9 @@ use serde::Deserialize;
 
 use super::copy::{Copy, Tested};
 
+/// Seconds for building with a fault and testing: ten times what it takes without one.
+const LONGEST: u32 = 300;
+
 /// The list.
 #[derive(Deserialize)]
 struct List {
@@ -69,7 +72,7 @@ impl Fault {
         let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
         let put = |text: &str| fs::write(&file, text).map_err(|e| format!("{}: {e}", self.file));
         put(&self.break_text(&text)?)?;
-        let tested = copy.test();
+        let tested = copy.test(LONGEST);
         put(&text)?;
         match tested? {
             Tested::Passed => Ok(Found::Nowhere),

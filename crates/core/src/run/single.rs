@@ -121,7 +121,7 @@ impl Runner<'_, '_> {
     fn begin(&mut self, current: &Current) -> bool {
         let op = &current.op;
         let m = &mut self.m;
-        m.cpu.rip = m.cpu.rip.wrapping_add(u64::from(op.len) + u64::from(op.tail));
+        m.cpu.rip = m.cpu.rip.wrapping_add(op.to_end());
         if m.profile.generation < Generation::I80286 {
             m.cpu.rip &= 0xFFFF;
         }

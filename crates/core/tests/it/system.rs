@@ -448,13 +448,3 @@ fn x87_control_words_in_a_device_are_one_access() {
     assert_eq!(guest.bus.seen, [Seen::Read(DEVICE, 2), Seen::Write(DEVICE + 2, 2, 0)]);
     assert_eq!(guest.cpu.fpu.control, 0x27F | 0x40);
 }
-
-#[test]
-fn fnop_notes_where_it_was_on_intel_alone() {
-    for (profile, expected) in [(&Profile::INTEL, crate::guest::CODE + 1), (&Profile::AMD, 0)] {
-        let mut guest = Guest::with_profile(profile, &[0x90, 0xD9, 0xD0]);
-        guest.step();
-        guest.step();
-        assert_eq!(guest.cpu.fpu.instruction_pointer, expected, "{}", profile.name);
-    }
-}

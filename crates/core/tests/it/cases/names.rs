@@ -87,12 +87,13 @@ pub enum Other {
     NmiBlocked,
     Debug,
     Fcw,
+    Fip,
     Fsw,
     Ftw,
     Mxcsr,
 }
 
-const OTHERS: [(&str, Other); 28] = [
+const OTHERS: [(&str, Other); 29] = [
     ("cr0", Other::Cr0),
     ("cr2", Other::Cr2),
     ("cr3", Other::Cr3),
@@ -120,6 +121,7 @@ const OTHERS: [(&str, Other); 28] = [
     ("fcw", Other::Fcw),
     ("fsw", Other::Fsw),
     ("ftw", Other::Ftw),
+    ("fip", Other::Fip),
     ("mxcsr", Other::Mxcsr),
 ];
 
@@ -295,6 +297,7 @@ impl Other {
             Other::NmiBlocked => cpu.nmi_blocked = on,
             Other::Debug => cpu.pending.debug = value as u32,
             Other::Fcw => cpu.fpu.control = value as u16,
+            Other::Fip => cpu.fpu.instruction_pointer = value,
             Other::Fsw => cpu.fpu.status = value as u16,
             Other::Ftw => cpu.fpu.tags = value as u8,
             Other::Mxcsr => cpu.fpu.mxcsr = value as u32,
