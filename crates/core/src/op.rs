@@ -46,7 +46,7 @@ const _: () = assert!(size_of::<Op>() == 32);
 
 impl Op {
     /// Bytes from the beginning of this instruction to the end of its block.
-    pub(crate) fn to_end(&self) -> u64 {
+    pub(crate) fn until_end(&self) -> u64 {
         u64::from(self.len) + u64::from(self.tail)
     }
 

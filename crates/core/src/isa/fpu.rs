@@ -290,7 +290,7 @@ fn fnop(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_no_error(m)?;
     signal_error(m)?;
     if m.profile.vendor == Vendor::Intel {
-        m.cpu.fpu.instruction_pointer = m.cpu.rip.wrapping_sub(op.to_end());
+        m.cpu.fpu.instruction_pointer = m.cpu.rip.wrapping_sub(op.until_end());
     }
     Ok(())
 }

@@ -183,7 +183,7 @@ impl Runner<'_, '_> {
         // RIP and the budget go back to before the instruction; `settle` charges what it costs.
         self.fuel += 1;
         self.m.control.retired -= 1;
-        let start = self.m.cpu.rip.wrapping_sub(op.to_end());
+        let start = self.m.cpu.rip.wrapping_sub(op.until_end());
         let stop = if leave == Leave::Again {
             self.m.cpu.rip = start;
             self.execute_careful(&current, false)

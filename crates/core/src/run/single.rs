@@ -121,7 +121,7 @@ impl Runner<'_, '_> {
     fn begin(&mut self, current: &Current) -> bool {
         let op = &current.op;
         let m = &mut self.m;
-        m.cpu.rip = m.cpu.rip.wrapping_add(op.to_end());
+        m.cpu.rip = m.cpu.rip.wrapping_add(op.until_end());
         if m.profile.generation < Generation::I80286 {
             m.cpu.rip &= 0xFFFF;
         }
