@@ -48,7 +48,8 @@ impl Copy {
         self.within(Command::new("cargo"))
     }
 
-    fn within(&self, mut command: Command) -> Command {
+    /// A command that is run in the copy.
+    pub(super) fn within(&self, mut command: Command) -> Command {
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", self.root.join("../target"));
         command
     }

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -74,7 +74,10 @@ impl Sample {
         let out = copy.root.join("..");
         let report = out.join("mutants.out/outcomes.json");
         let _ = fs::remove_file(&report);
-        let mut command = copy.cargo();
+        // The program `timeout` ends whatever has been started, too; 0 is without end.
+        let seconds = minutes.map_or(0.0, |minutes| (60.0 * minutes).max(1.0));
+        let mut command = copy.within(Command::new("timeout"));
+        command.args(["--signal=INT", "--kill-after=20", &format!("{seconds:.0}"), "cargo"]);
         command.args(["mutants", "--in-place", "--baseline=skip", "--timeout", LONGEST]);
         command.args(WHERE).arg("--output").arg(&out);
         self.names().for_each(|name| {
@@ -84,17 +87,8 @@ impl Sample {
         let log = fs::File::create(out.join("log")).map_err(|e| format!("cannot write: {e}"))?;
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let mut child = child.map_err(|e| format!("cannot run cargo mutants: {e}"))?;
-        let start = Instant::now();
         let bar = crate::bar(self.0.len() as u64);
-        let is_over = || {
-            minutes.is_some_and(|limit| start.elapsed() >= Duration::from_secs_f64(60.0 * limit))
-        };
         while child.try_wait().map_err(|e| e.to_string())?.is_none() {
-            if is_over() {
-                let _ = child.kill();
-                let _ = child.wait();
-                break;
-            }
             thread::sleep(Duration::from_secs(1));
             bar.set_position(outcomes(&report).map_or(0, |tested| tested.len() as u64));
         }
