@@ -51,6 +51,8 @@ impl Copy {
     /// A command that is run in the copy.
     pub(super) fn within(&self, mut command: Command) -> Command {
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", self.root.join("../target"));
+        // A build that was killed leaves what later incremental ones cannot link.
+        command.env("CARGO_INCREMENTAL", "0");
         command
     }
 
