@@ -21,9 +21,9 @@ recorded! {
     zen_4_executes_16_bit_code_alike "amd-a10f11" "bits16.rec"
     zen_4_executes_32_bit_code_alike "amd-a10f11" "bits32.rec"
     zen_4_executes_64_bit_code_alike "amd-a10f11" "bits64.rec"
-    golden_cove_executes_16_bit_code_alike "intel-c06f2" "bits16.rec"
-    golden_cove_executes_32_bit_code_alike "intel-c06f2" "bits32.rec"
-    golden_cove_executes_64_bit_code_alike "intel-c06f2" "bits64.rec"
+    raptor_cove_executes_16_bit_code_alike "intel-c06f2" "bits16.rec"
+    raptor_cove_executes_32_bit_code_alike "intel-c06f2" "bits32.rec"
+    raptor_cove_executes_64_bit_code_alike "intel-c06f2" "bits64.rec"
 }
 
 #[test]

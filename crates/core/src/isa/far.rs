@@ -252,7 +252,7 @@ fn bound<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
             [W::from_u64(m.read_value(&lower)?), W::from_u64(m.read_value(&upper)?)]
         }
         Vendor::Intel => {
-            // An index below the lower bound is not held against the upper one (seen on Golden
+            // An index below the lower bound is not held against the upper one (seen on Raptor
             // Cove).
             let lower = m.load::<W>(op)?;
             if index < lower.to_i64() {

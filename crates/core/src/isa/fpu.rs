@@ -283,7 +283,7 @@ fn fnstsw_ax(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     Ok(())
 }
 
-/// FNOP. On Intel's parts it is an instruction like others for FIP (seen on Golden Cove), on AMD's
+/// FNOP. On Intel's parts it is an instruction like others for FIP (seen on Raptor Cove), on AMD's
 /// only one that leaves an exception is (APM vol. 2, "FXSAVE and FXRSTOR Instructions").
 fn fnop(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_available(m)?;

@@ -21,7 +21,7 @@ const MODERN: Generation = Generation::Modern;
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
-    // With REX.B it is XCHG R8 for AMD alone (seen on Zen 4 and on Golden Cove).
+    // With REX.B it is XCHG R8 for AMD alone (seen on Zen 4 and on Raptor Cove).
     one("PAUSE", 0x90, &[]).only(Vendor::Amd).prefix(Prefix::F3WithoutB).handler(pause),
     one("PAUSE", 0x90, &[]).only(Vendor::Intel).prefix(Prefix::F3).handler(pause),
     // Waits that another processor's store or a time ends.

@@ -187,7 +187,7 @@ fn popped_flags<W: Width>(m: &Machine<'_, '_>, image: u64) -> u64 {
 }
 
 /// What ENTER makes of rBP: rSP less one slot. On a stack of 16 bits only AMD's parts keep a borrow
-/// out of the upper half of ESP (seen on Zen 4 and on Golden Cove).
+/// out of the upper half of ESP (seen on Zen 4 and on Raptor Cove).
 fn frame_pointer(m: &Machine<'_, '_>, width: i64) -> u64 {
     let rsp = m.cpu.gpr[Reg::Rsp];
     match m.profile.vendor {

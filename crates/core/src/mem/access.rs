@@ -237,7 +237,7 @@ impl<'m> Machine<'_, 'm> {
     }
 
     /// How much of a stack slot of so many bytes a selector takes. Of 32 bits Intel parts write and
-    /// read 16 (SDM vol. 2B, "PUSH"; far returns, seen on Golden Cove); AMD's extend with zeros and
+    /// read 16 (SDM vol. 2B, "PUSH"; far returns, seen on Raptor Cove); AMD's extend with zeros and
     /// read it all (seen on Zen 4).
     pub(crate) fn selector_bytes(&self, slot: usize) -> usize {
         if self.profile.vendor == Vendor::Intel && slot == 4 { 2 } else { slot }

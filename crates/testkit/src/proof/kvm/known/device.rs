@@ -34,7 +34,7 @@ pub(super) const KNOWN: &[Known] = &[
     },
     Known {
         name: "device-popa",
-        kvm: "POPA starts anew after each read of a device, with the registers it has loaded and \\
+        kvm: "POPA starts anew after each read of a device, with the registers it has loaded and \
               moved SP",
         manual: "SDM vol. 2, POPA, Operation",
         kind: Kind::Differs(|met, difference| {

@@ -47,7 +47,7 @@ pub(super) const KNOWN: &[Known] = &[
     Known {
         name: "far-return-selector",
         kvm: "a far RET or IRET with a 32-bit operand reads four bytes for CS, as on AMD",
-        manual: "SDM vol. 2, RET and IRET, Operation: 32 bits are popped; Golden Cove reads 16",
+        manual: "SDM vol. 2, RET and IRET, Operation: 32 bits are popped; Raptor Cove reads 16",
         kind: Kind::Repeats(Quirk::WholeSelector, |case| {
             is_wide(case) && matches!(case.opcode(), [0xCA | 0xCB | 0xCF, ..])
         }),

@@ -11,9 +11,9 @@ use super::{Difference, Kind, Known, Met, register};
 pub(super) const KNOWN: &[Known] = &[
     Known {
         name: "exception-esp",
-        kvm: "the delivery of an exception works with SP whatever SS.B says, and clears the upper \\
+        kvm: "the delivery of an exception works with SP whatever SS.B says, and clears the upper \
               half of ESP",
-        manual: "SDM vol. 3A, Interrupt and Exception Handling in Real-Address Mode; vol. 1, \\
+        manual: "SDM vol. 3A, Interrupt and Exception Handling in Real-Address Mode; vol. 1, \
                  Address-Size Attributes for Stack Accesses",
         kind: Kind::Repeats(Quirk::CutStack, |case| {
             let ss = case.cpu.segment(SegReg::Ss).attributes;
