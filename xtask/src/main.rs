@@ -68,10 +68,15 @@ fn jobs(asked: Option<usize>) -> usize {
 
 /// A bar of so many steps, which is seen only on a terminal.
 fn bar(steps: u64) -> ProgressBar {
+    styled_bar(steps, "{wide_bar} {pos} of {len}, {elapsed} {msg}")
+}
+
+/// The same, drawn from another template.
+fn styled_bar(steps: u64, template: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{wide_bar} {pos} of {len}, {elapsed} {msg}");
+    let style = ProgressStyle::with_template(template);
     let bar = ProgressBar::new(steps);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar

@@ -1,12 +1,10 @@
 //! `cargo xtask prove`: the emulator against silicon.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
 use realmode_testkit::proof::host_profile;
 use realmode_testkit::proof::prove::{Report, Selection, Tally, prove};
 use realmode_testkit::proof::tolerated::TOLERATED;
@@ -71,7 +69,7 @@ fn with_kvm(options: &Options) -> Result<kvm::Tally, String> {
 /// The proof against the host's processor, on several threads.
 fn native(options: &Options) -> Result<Report, Unavailable> {
     let jobs = crate::jobs(options.jobs).min(8);
-    let bar = progress(options.seconds);
+    let bar = crate::styled_bar(options.seconds * 1000, "{wide_bar} {elapsed} of {msg}");
     let start = Instant::now();
     let tick = |cases| {
         bar.set_position(start.elapsed().as_millis() as u64);
@@ -95,16 +93,6 @@ fn native(options: &Options) -> Result<Report, Unavailable> {
     })?;
     bar.finish_and_clear();
     Ok(report)
-}
-
-fn progress(seconds: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{wide_bar} {elapsed} of {msg}");
-    let bar = ProgressBar::new(seconds * 1000);
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }
 
 impl Proof {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::programs::Programs;
@@ -58,10 +58,7 @@ impl Programs {
         let output =
             File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
         let status = self
-            .command(target)
-            .arg(format!("-max_total_time={}", time.as_secs()))
-            .arg(format!("-timeout={LONGEST_INPUT}"))
-            .arg(format!("-rss_limit_mb={MEMORY}"))
+            .limited(target, time.as_secs())
             .arg("-print_final_stats=1")
             .arg(format!("-artifact_prefix={}/", artifacts.display()))
             .args([corpus, self.fuzz.join("seeds").join(target)])
@@ -86,6 +83,16 @@ impl Programs {
         })
     }
 
+    /// The program of a target, with limits for all of its inputs and for each.
+    fn limited(&self, target: &str, seconds: u64) -> Command {
+        let mut command = self.command(target);
+        command
+            .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-timeout={LONGEST_INPUT}"))
+            .arg(format!("-rss_limit_mb={MEMORY}"));
+        command
+    }
+
     /// A directory of the target, which is made if it is not there.
     fn place(&self, kind: &str, target: &str) -> Result<PathBuf, String> {
         let place = self.fuzz.join(kind).join(target);
@@ -97,10 +104,8 @@ impl Programs {
     fn minimised(&self, target: &str, found: &Path) -> PathBuf {
         let smaller = found.with_extension("small");
         let status = self
-            .command(target)
-            .args(["-minimize_crash=1", &format!("-max_total_time={MINIMISING}")])
-            .arg(format!("-timeout={LONGEST_INPUT}"))
-            .arg(format!("-rss_limit_mb={MEMORY}"))
+            .limited(target, MINIMISING)
+            .arg("-minimize_crash=1")
             .arg(format!("-exact_artifact_path={}", smaller.display()))
             .arg(found)
             .stdout(Stdio::null())

@@ -1,7 +1,7 @@
 //! The boundary between instructions: which event is taken, in the manual's order of priority
 //! (SDM vol. 3A, "Priority Among Concurrent Events").
 
-use crate::arch::control::{CR0_CD, CR0_NW, DR6_BS, DR6_RTM, DR7_ENABLE, DR7_GD};
+use crate::arch::control::{CR0_CD, CR0_NW, DR6_BS, DR7_ENABLE, DR7_GD};
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::SegReg;
 use crate::arch::rflags::{IF, RF, TF};
@@ -51,7 +51,7 @@ impl Machine<'_, '_> {
         let shadow = self.cpu.shadow;
         if self.cpu.pending.debug != 0 && !shadow.mov_ss {
             let met = core::mem::take(&mut self.cpu.pending.debug);
-            self.cpu.dr6 |= DR6_RTM | u64::from(met);
+            self.note_debug(met.into());
             self.wake(Event::Exception(Fault::new(vector::DB)));
             return Boundary::Trap(Fault::new(vector::DB));
         }

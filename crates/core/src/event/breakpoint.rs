@@ -1,7 +1,7 @@
 //! Breakpoints of DR0 to DR3 (SDM vol. 3B, "Debug Registers"): on instructions, which fault before
 //! they execute, and on data and ports, which trap after the instruction.
 
-use crate::arch::control::{CR4_DE, DR7_ENABLE};
+use crate::arch::control::{CR4_DE, DR6_RTM, DR7_ENABLE};
 use crate::arch::registers::SegReg;
 use crate::arch::rflags::RF;
 use crate::bus::Access;
@@ -18,6 +18,11 @@ impl Machine<'_, '_> {
     /// Is any breakpoint enabled?
     pub(crate) fn has_breakpoints(&self) -> bool {
         self.cpu.dr7 & DR7_ENABLE != 0
+    }
+
+    /// Notes in DR6 why there is a #DB: it was in no transaction.
+    pub(crate) fn note_debug(&mut self, conditions: u64) {
+        self.cpu.dr6 |= DR6_RTM | conditions;
     }
 
     /// DR6's bits of the enabled breakpoints whose R/W field is in `kinds` (a bit each) and whose

@@ -347,7 +347,7 @@ fn debug_register(m: &mut Machine<'_, '_>, op: &Op) -> Result<u8, Leave> {
     m.intercept(Intercepted::DebugRegister)?;
     if m.cpu.dr7 & DR7_GD != 0 {
         // SDM vol. 3B, "General-Detect Exception Condition": a fault, which DR6.BD explains.
-        m.cpu.dr6 |= DR6_RTM | DR6_BD;
+        m.note_debug(DR6_BD);
         return Err(Fault::new(vector::DB).into());
     }
     Ok(number)

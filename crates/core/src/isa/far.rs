@@ -65,14 +65,17 @@ fn immediate<W: Width>(op: &Op) -> (u64, u16) {
     (op.imm & ((1 << bits) - 1), (op.imm >> bits) as u16)
 }
 
-/// Prepares two neighbouring operands of widths `A` and `B`. Each is checked alone, and the
-/// second one's address wraps with the address size.
+/// Where the operand behind one of width `A` is: its address wraps with the address size.
+fn second_offset<A: Width>(m: &Machine<'_, '_>, op: &Op) -> u64 {
+    m.offset(op).wrapping_add(A::BYTES as u64) & (u64::MAX >> op.address_shift)
+}
+
+/// Prepares two neighbouring operands of widths `A` and `B`. Each is checked alone.
 fn prepare_two<'m, A: Width, B: Width>(
     m: &mut Machine<'_, 'm>,
     op: &Op,
 ) -> Result<[Operand<'m>; 2], Leave> {
-    let first = m.offset(op);
-    let second = first.wrapping_add(A::BYTES as u64) & (u64::MAX >> op.address_shift);
+    let (first, second) = (m.offset(op), second_offset::<A>(m, op));
     Ok([
         m.prepare(op.seg, first, A::BYTES, Access::Read)?,
         m.prepare(op.seg, second, B::BYTES, Access::Read)?,
@@ -258,8 +261,7 @@ fn bound<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
             if index < lower.to_i64() {
                 return Err(Fault::BR.into());
             }
-            let above = m.offset(op).wrapping_add(W::BYTES as u64);
-            [lower, m.load_at::<W>(op.seg, above & (u64::MAX >> op.address_shift))?]
+            [lower, m.load_at::<W>(op.seg, second_offset::<W>(m, op))?]
         }
     };
     if index < lower.to_i64() || index > upper.to_i64() {

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::isa::row::{Modes, Prefix, Row, two};
 use crate::isa::system::{edx_eax, set_edx_eax};
 use crate::machine::{Leave, Machine, Step, Window};
+use crate::mem::segment::is_canonical_with;
 use crate::op::Op;
 use crate::profile::{Profile, Vendor};
 use crate::state::Cpu;
@@ -143,8 +144,7 @@ fn checked(m: &mut Machine<'_, '_>, index: u32, value: u64) -> Result<u64, Leave
 /// Can the processor have this linear address, in whichever paging mode? It is that, and not
 /// CR4.LA57, which WRMSR asks (SDM vol. 3A, "Canonicality Checking").
 fn is_linear(profile: &Profile, address: u64) -> bool {
-    let above = 64 - profile.linear_bits();
-    ((address as i64) << above >> above) as u64 == address
+    is_canonical_with(profile.linear_bits(), address)
 }
 
 /// EFER: LMA is the processor's, LME cannot change while paging is on, and a bit whose feature

@@ -175,5 +175,11 @@ fn rights(attributes: Attributes, real: bool) -> (bool, bool) {
 
 /// Is an address canonical with 48 bits?
 pub(crate) fn is_canonical(linear: u64) -> bool {
-    ((linear as i64) << 16 >> 16) as u64 == linear
+    is_canonical_with(48, linear)
+}
+
+/// Is an address canonical with so many bits?
+pub(crate) fn is_canonical_with(bits: u32, linear: u64) -> bool {
+    let above = 64 - bits;
+    ((linear as i64) << above >> above) as u64 == linear
 }

@@ -1,6 +1,5 @@
 //! One instruction alone: fetch, decode, execute, and what becomes of it.
 
-use crate::arch::control::DR6_RTM;
 use crate::arch::msr::DEBUGCTL_BTF;
 use crate::arch::registers::RIP_SLOT;
 use crate::arch::rflags::TF;
@@ -28,7 +27,7 @@ impl Runner<'_, '_> {
         }
         let breakpoints = self.m.code_breakpoints();
         if breakpoints != 0 {
-            self.m.cpu.dr6 |= DR6_RTM | u64::from(breakpoints);
+            self.m.note_debug(breakpoints.into());
             return self.raise(Fault::new(vector::DB));
         }
         let current = match self.fetch_and_decode() {

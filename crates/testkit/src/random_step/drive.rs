@@ -12,7 +12,7 @@ use super::from_bytes::Carry;
 use super::memory::{Arena, Changes};
 use super::state::Case;
 use super::world::{Entry, Seen, World};
-use crate::prng::mix;
+use crate::prng::{Prng, mix};
 
 /// A way to run a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,29 +79,42 @@ struct Run {
     requests: u64,
 }
 
+/// The decode caches of a bench.
+pub(crate) struct Caches {
+    cached: Vec<CacheLine>,
+    spare: Vec<CacheLine>,
+}
+
+impl Caches {
+    /// One of a random size, and one of the spare emulator's.
+    pub(crate) fn new(random: &mut Prng) -> Caches {
+        let lines = |count| vec![CacheLine::EMPTY; count];
+        Caches { cached: lines(random.pick(&[1, 4, 64])), spare: lines(16) }
+    }
+}
+
 impl<'g> Bench<'g> {
-    /// Emulators with two decode caches, the second of the spare one.
+    /// Emulators of a VMM with this policy.
     pub(crate) fn new(
         arena: &'g Arena,
         profile: &Profile,
-        [cache, spare]: [&'g mut [CacheLine]; 2],
+        caches: &'g mut Caches,
+        policy: Policy,
     ) -> Bench<'g> {
+        let emulator = |lines| {
+            let mut emulator = Emulator::new(profile, lines);
+            *emulator.policy_mut() = policy;
+            emulator
+        };
         Bench {
             arena,
             world: World::new(arena),
-            uncached: Emulator::new(profile, &mut []),
-            cached: Emulator::new(profile, cache),
-            spare: Emulator::new(profile, spare),
+            uncached: emulator(&mut []),
+            cached: emulator(&mut caches.cached),
+            spare: emulator(&mut caches.spare),
             census: Census::default(),
             is_loud: false,
             carry: None,
-        }
-    }
-
-    /// What the VMM wants to see.
-    pub(crate) fn set_policy(&mut self, policy: Policy) {
-        for emulator in [&mut self.uncached, &mut self.cached, &mut self.spare] {
-            *emulator.policy_mut() = policy;
         }
     }
 

@@ -3,12 +3,12 @@
 
 use std::sync::LazyLock;
 
-use realmode::{Attributes, CacheLine, Cpu, InFlight, Profile, SegReg};
+use realmode::{Attributes, Cpu, InFlight, Profile, SegReg};
 
 use crate::prng::Prng;
 
 use super::code::Code;
-use super::drive::{Bench, Way};
+use super::drive::{Bench, Caches, Way};
 use super::memory::{Arena, PAGES};
 use super::state::{self, Case, DEVICES};
 use super::{SKEWS, Tally, background, compare, policy};
@@ -48,11 +48,8 @@ pub fn from_bytes(bytes: &[u8], focus: Focus) -> Result<Tally, String> {
     let profile = random.pick(&Profile::ALL);
     let arena = Arena::new(random.pick(&SKEWS));
     arena.fill(&BACKGROUND);
-    let lines = random.pick(&[1, 4, 64]);
-    let mut cache = vec![CacheLine::EMPTY; lines];
-    let mut spare_cache = vec![CacheLine::EMPTY; 16];
-    let mut bench = Bench::new(&arena, profile, [&mut cache, &mut spare_cache]);
-    bench.set_policy(policy(&mut random));
+    let mut caches = Caches::new(&mut random);
+    let mut bench = Bench::new(&arena, profile, &mut caches, policy(&mut random));
     let mut tally = Tally::default();
     while tally.cases < MOST_CASES && (tally.cases == 0 || !random.is_at_end()) {
         match focus {

@@ -17,12 +17,12 @@ mod state;
 mod tables;
 mod world;
 
-use realmode::{CacheLine, Cpu, Intercepted, Policy, Profile, SplitLock};
+use realmode::{Cpu, Intercepted, Policy, Profile, SplitLock};
 
 use crate::prng::{Prng, mix};
 pub use census::Census;
 use code::Code;
-use drive::{Bench, Outcome, Way};
+use drive::{Bench, Caches, Outcome, Way};
 pub use from_bytes::{Carry, Focus, from_bytes};
 use memory::{Arena, DIRTY_PAGES, PAGES, RAM_PAGES};
 use state::DEVICES;
@@ -117,11 +117,8 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
     for page in 0..PAGES {
         arena.poke(page, 0, &background(&mut random, page));
     }
-    let lines = random.pick(&[1, 4, 64]);
-    let mut cache = vec![CacheLine::EMPTY; lines];
-    let mut spare_cache = vec![CacheLine::EMPTY; 16];
-    let mut bench = Bench::new(&arena, profile, [&mut cache, &mut spare_cache]);
-    bench.set_policy(policy(&mut random));
+    let mut caches = Caches::new(&mut random);
+    let mut bench = Bench::new(&arena, profile, &mut caches, policy(&mut random));
     let mut tally = Tally::default();
     let mut failures = Vec::new();
     for index in group * GROUP..selection.end {
