@@ -12,7 +12,7 @@ use crate::mem::host::PAGE_SIZE;
 use crate::stop::{Direction, Request};
 
 /// The version of the record; another version is refused.
-pub const IN_FLIGHT_VERSION: u32 = 1;
+pub const IN_FLIGHT_VERSION: u32 = 2;
 
 /// The most bytes one instruction can read in all while it touches a device: FXRSTOR's 512, and
 /// ENTER's or a gate's worth besides.
@@ -49,6 +49,8 @@ pub struct Span {
     pub phys: Phys,
     /// It may be written.
     pub writable: bool,
+    /// Its rights were those of user mode.
+    pub user: bool,
 }
 
 /// An instruction or event that waits for a device. With a [`Cpu`](crate::Cpu) it is a complete
@@ -186,9 +188,13 @@ impl Flight {
     }
 
     /// The translation of a page, if the instruction has made it before.
-    pub(crate) fn replay_span(&self, page: Linear, write: bool) -> Option<Phys> {
+    pub(crate) fn replay_span(&self, wanted: &Span) -> Option<Phys> {
         let recorded = self.record.spans.get(..usize::from(self.record.span_count))?;
-        let same = |span: &&Span| span.linear == page && (span.writable || !write);
+        let same = |span: &&Span| {
+            span.linear == wanted.linear
+                && span.user == wanted.user
+                && (span.writable || !wanted.writable)
+        };
         recorded.iter().find(same).map(|span| span.phys)
     }
 

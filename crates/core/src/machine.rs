@@ -1,15 +1,15 @@
 //! What a handler works on: the processor, its lazy flags and its view of memory, for the time of
 //! one `run`.
 
-use crate::arch::control::EFER_LMA;
+use crate::arch::control::{CR4_LA57, EFER_LMA};
 use crate::arch::registers::SegReg;
-use crate::arch::rflags::ARITH;
-use crate::bus::{Bus, Control};
+use crate::arch::rflags::{ARITH, VM};
+use crate::bus::{Bus, Control, Phys};
 use crate::fault::Fault;
 use crate::flags::Flags;
 use crate::flight::Flight;
 use crate::mem::code_map::CodeMap;
-use crate::mem::tlb::Tlb;
+use crate::mem::tlb::{Basis, Tlb};
 use crate::observe::Observer;
 use crate::policy::{Intercepts, SplitLock};
 use crate::profile::{Generation, Profile};
@@ -78,7 +78,13 @@ pub(crate) struct Window {
 #[repr(C)]
 pub(crate) struct Machine<'r, 'm> {
     pub(crate) cpu: &'r mut Cpu,
+    /// Translations of the privilege that the program has: supervisor or user.
     pub(crate) tlb: &'r mut Tlb<'m>,
+    /// Those of the other one.
+    pub(crate) other_tlb: &'r mut Tlb<'m>,
+    /// `tlb` is that of user mode.
+    pub(crate) is_user_tlb: bool,
+    pub(crate) basis: &'r mut Basis,
     pub(crate) code_map: &'r mut CodeMap,
     /// The arithmetic flags; the copies in `cpu.rflags` are stale inside `run`.
     pub(crate) flags: Flags,
@@ -110,6 +116,8 @@ pub(crate) struct Machine<'r, 'm> {
     pub(crate) stepping: bool,
     /// DR6's bits of the data and port breakpoints that the current instruction met.
     pub(crate) watched: u32,
+    /// Linear address of the last page fault, for CR2.
+    pub(crate) fault_address: u64,
     /// Physical address of a fetch that found no memory.
     pub(crate) fetch_address: u64,
     pub(crate) profile: &'r Profile,
@@ -135,9 +143,13 @@ impl Machine<'_, '_> {
 
     /// Replaces RFLAGS, and asks for a review of what TF, IF and RF decide.
     pub(crate) fn set_rflags(&mut self, value: u64) {
+        let switches = (self.cpu.rflags ^ value) & VM != 0;
         self.cpu.rflags = value;
         self.flags = Flags::from_rflags(value);
         self.attention = true;
+        if switches {
+            self.refresh_mode();
+        }
     }
 
     /// Derives everything that CS, SS, the mode and A20 decide. Called at entry of `run` and by
@@ -145,6 +157,7 @@ impl Machine<'_, '_> {
     pub(crate) fn refresh_mode(&mut self) {
         let long = self.cpu.is_64_bit_code();
         self.linear_mask = if long { u64::MAX } else { self.profile.linear_mask };
+        self.basis.paged = self.is_paged();
         self.windows = [Window::default(); 8];
         self.refresh_stack();
         self.refresh_code();
@@ -161,13 +174,61 @@ impl Machine<'_, '_> {
             0xFFFF
         };
         self.windows[SegReg::Ss as usize] = Window::default();
+        self.refresh_privilege();
+    }
+
+    /// Brings the translations of the program's privilege to hand.
+    fn refresh_privilege(&mut self) {
+        let is_user = self.is_user(self.program());
+        if self.is_user_tlb != is_user {
+            self.is_user_tlb = is_user;
+            core::mem::swap(&mut self.tlb, &mut self.other_tlb);
+        }
+    }
+
+    /// Forgets every translation, and code that was found through one.
+    pub(crate) fn flush_translations(&mut self) {
+        self.tlb.flush();
+        self.other_tlb.flush();
+        self.epoch_stale = true;
+    }
+
+    /// Forgets the translation of one page.
+    pub(crate) fn flush_translation(&mut self, linear: u64) {
+        self.tlb.flush_page(linear);
+        self.other_tlb.flush_page(linear);
+        self.epoch_stale = true;
+    }
+
+    /// Forgets what lies in a physical range.
+    pub(crate) fn withdraw(&mut self, start: Phys, len: u64) {
+        self.tlb.withdraw(start, len);
+        self.other_tlb.withdraw(start, len);
+        self.epoch_stale = true;
+    }
+
+    /// Moves the A20 gate.
+    pub(crate) fn set_a20(&mut self, open: bool) {
+        self.cpu.a20 = open;
+        if self.basis.a20 != open {
+            self.basis.a20 = open;
+            self.flush_translations();
+        }
+    }
+
+    /// Changes the rights of the protection keys of user pages.
+    pub(crate) fn set_pkru(&mut self, value: u32) {
+        if self.cpu.pkru != value {
+            self.cpu.pkru = value;
+            self.flush_translations();
+        }
     }
 
     /// Derives what CS decides, and makes the dispatcher look blocks up anew.
     pub(crate) fn refresh_code(&mut self) {
         let cs = self.cpu.segment(SegReg::Cs);
         (self.code_base, self.ip_limit) = if self.cpu.is_64_bit_code() {
-            (0, 0x7FFF_FFFF_FFFF)
+            (0, if self.cpu.cr4 & CR4_LA57 != 0 { u64::MAX >> 8 } else { u64::MAX >> 17 })
         } else if self.profile.generation < Generation::I80286 {
             // 8086: no limits.
             (cs.base, 0xFFFF)
@@ -236,7 +297,7 @@ impl Machine<'_, '_> {
     /// canonical too.
     #[cold]
     fn far_target(&mut self, target: u64) -> Step {
-        if self.cpu.is_64_bit_code() && target >= 0xFFFF_8000_0000_0000 {
+        if self.cpu.is_64_bit_code() && self.is_canonical(target) {
             self.cpu.rip = target;
             return Ok(());
         }

@@ -10,7 +10,7 @@ mod single;
 #[cfg(test)]
 mod undefined_flags;
 
-use crate::arch::control::{CR0_PE, DR6_BS, EFER_LMA};
+use crate::arch::control::{CR0_PE, CR0_PG, DR6_BS, EFER_LMA};
 use crate::arch::registers::SegReg;
 use crate::arch::rflags::{RF, TF, VM};
 use crate::bus::{Bus, Control, Phys};
@@ -20,7 +20,7 @@ use crate::flags::Flags;
 use crate::flight::{Flight, InFlight};
 use crate::machine::{Machine, Road, Window};
 use crate::mem::code_map::CodeMap;
-use crate::mem::tlb::Tlb;
+use crate::mem::tlb::{Basis, Tlbs};
 use crate::observe::{Counters, Observer};
 use crate::policy::Policy;
 use crate::profile::{Generation, Profile};
@@ -40,7 +40,7 @@ pub struct Emulator<'m> {
     policy: Policy,
     blocks: Blocks<'m>,
     code_map: CodeMap,
-    tlb: Tlb<'m>,
+    tlbs: Tlbs<'m>,
     views: Views,
     flight: Flight,
     counters: Counters,
@@ -61,7 +61,7 @@ impl<'m> Emulator<'m> {
             policy: Policy::default(),
             blocks: Blocks::new(cache, stamp),
             code_map: CodeMap::EMPTY,
-            tlb: Tlb::new(),
+            tlbs: Tlbs::new(),
             views: Views::new(stamp),
             flight: Flight::new(),
             counters: Counters::default(),
@@ -91,13 +91,13 @@ impl<'m> Emulator<'m> {
     /// Forgets what `prepare` said about a physical range. When this has returned, the emulator
     /// holds no pointer into it.
     pub fn withdraw(&mut self, start: Phys, len: u64) {
-        self.tlb.withdraw(start, len);
+        self.tlbs.withdraw(start, len);
         self.views.begin_epoch();
     }
 
     /// Forgets everything that was cached. Changes nothing but time: for tests and measurements.
     pub fn flush(&mut self) {
-        self.tlb.flush();
+        self.tlbs.flush();
         self.views.begin_epoch();
         self.blocks.flush(new_stamp(), &mut self.code_map);
     }
@@ -245,12 +245,14 @@ impl<'m> Emulator<'m> {
     ) -> Result<Stop, Error> {
         self.check(cpu)?;
         wrap_ip(cpu, &self.profile);
-        // The VMM may have moved the gate since the last run, or brought another Cpu.
-        self.tlb.follow_gate(cpu.a20);
+        self.tlbs.begin(Basis { a20: cpu.a20, paged: cpu.cr0 & CR0_PG != 0 });
         let flags = Flags::from_rflags(cpu.rflags);
         let machine = Machine {
             cpu,
-            tlb: &mut self.tlb,
+            tlb: &mut self.tlbs.supervisor,
+            other_tlb: &mut self.tlbs.user,
+            is_user_tlb: false,
+            basis: &mut self.tlbs.basis,
             code_map: &mut self.code_map,
             flags,
             linear_mask: 0,
@@ -268,6 +270,7 @@ impl<'m> Emulator<'m> {
             no_trap: false,
             stepping: false,
             watched: 0,
+            fault_address: 0,
             fetch_address: 0,
             profile: &self.profile,
             flight: &mut self.flight,

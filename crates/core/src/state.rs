@@ -142,6 +142,7 @@ pub struct Msrs {
     pub debugctl: u64,
     pub smbase: u64,
     pub xss: u64,
+    pub pkrs: u64,
     pub s_cet: u64,
     pub u_cet: u64,
     pub ssp: u64,
@@ -187,6 +188,9 @@ pub struct Cpu {
     pub cr3: u64,
     /// CR4.
     pub cr4: u64,
+    /// The PDPTE registers, which PAE paging takes its page directories from: what the last load
+    /// of CR3 found in memory (SDM vol. 3A, "PDPTE Registers").
+    pub pdpte: [u64; 4],
     /// CR8, the task priority.
     pub cr8: u64,
     /// XCR0.
@@ -241,6 +245,7 @@ impl Cpu {
             cr2: 0,
             cr3: 0,
             cr4: 0,
+            pdpte: [0; 4],
             cr8: 0,
             xcr0: 1,
             dr: [0; 4],

@@ -41,6 +41,8 @@ pub enum UnimplementedReason {
     SplitLock,
     /// A delivery through this mode's tables is not executed.
     Delivery,
+    /// A page table lies in MMIO.
+    TablesInMmio,
 }
 
 impl core::fmt::Display for UnimplementedReason {
@@ -52,6 +54,7 @@ impl core::fmt::Display for UnimplementedReason {
             UnimplementedReason::FetchFromMmio => "instruction fetch from MMIO or unbacked memory",
             UnimplementedReason::SplitLock => "locked operand crosses a cache line",
             UnimplementedReason::Delivery => "event delivery not implemented in this mode",
+            UnimplementedReason::TablesInMmio => "page table in MMIO",
         })
     }
 }

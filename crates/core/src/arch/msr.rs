@@ -20,6 +20,8 @@ pub const IA32_DEBUGCTL: u32 = 0x1D9;
 pub const DEBUGCTL_BTF: u64 = 1 << 1;
 /// Page attribute table.
 pub const IA32_PAT: u32 = 0x277;
+/// Rights of the protection keys of supervisor pages.
+pub const IA32_PKRS: u32 = 0x6E1;
 /// Supervisor CET controls.
 pub const IA32_S_CET: u32 = 0x6A2;
 /// User CET controls.

@@ -132,8 +132,7 @@ impl Machine<'_, '_> {
 
     fn after_reset(&mut self) {
         self.set_rflags(self.cpu.rflags);
-        self.tlb.flush();
+        self.flush_translations();
         self.refresh_mode();
-        self.epoch_stale = true;
     }
 }

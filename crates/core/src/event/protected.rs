@@ -9,6 +9,7 @@ use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
+use crate::mem::walk::By;
 use crate::stop::UnimplementedReason;
 
 /// What asked for the delivery: it decides the EXT bit and the check of the gate's DPL.
@@ -56,9 +57,16 @@ pub(crate) struct Stack<'m> {
     mask: u64,
     /// It is a new stack, so a fault on it names its selector.
     is_new: bool,
+    /// The privilege level whose stack it is.
+    level: u8,
 }
 
 impl Stack<'_> {
+    /// The privilege that it is written with.
+    fn by(&self) -> By {
+        By::Level(self.level)
+    }
+
     /// The selector part of an error code for this stack.
     pub(crate) fn code(&self) -> u16 {
         if self.is_new { self.incoming.segment.selector & !3 } else { 0 }
@@ -188,6 +196,7 @@ impl<'m> Machine<'_, 'm> {
             esp: self.cpu.gpr[Reg::Rsp],
             mask: self.stack_mask,
             is_new: false,
+            level: self.cpu.cpl(),
         }
     }
 
@@ -196,7 +205,7 @@ impl<'m> Machine<'_, 'm> {
         let (selector, esp) = self.read_tss_stack(level, ext)?;
         let incoming = self.read_stack_segment(selector, level, vector::TS, ext)?;
         let mask = if incoming.segment.attributes.is_big() { 0xFFFF_FFFF } else { 0xFFFF };
-        Ok(Stack { incoming, esp, mask, is_new: true })
+        Ok(Stack { incoming, esp, mask, is_new: true, level })
     }
 
     /// The stack pointer of a level in the current TSS, of either size.
@@ -235,7 +244,7 @@ impl<'m> Machine<'_, 'm> {
             let offset = stack.word(i, size);
             let segment = &stack.incoming.segment;
             let linear = self.check_offsets(segment, offset, size, Access::Write).ok_or(full)?;
-            self.prepare_linear(linear, size, Access::Write)?;
+            self.prepare_linear(linear, size, Access::Write, stack.by())?;
         }
         Ok(())
     }
@@ -252,7 +261,7 @@ impl<'m> Machine<'_, 'm> {
         for (i, word) in words.iter().enumerate() {
             esp = stack.word(i, size);
             let linear = stack.incoming.segment.base.wrapping_add(esp) & self.linear_mask;
-            let operand = self.prepare_linear(linear, size, Access::Write)?;
+            let operand = self.prepare_linear(linear, size, Access::Write, stack.by())?;
             self.write_operand(&operand, &word.to_le_bytes()[..size])?;
         }
         Ok(esp)

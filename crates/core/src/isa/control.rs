@@ -10,7 +10,6 @@ use crate::fault::Fault;
 use crate::isa::operand::Operand::{Cd, Dd, Ew, Gy, Mb, Mdq, Ms, Mw, Rd, Rv};
 use crate::isa::row::{Exec, Map, Prefix, Row, Size64, row, sized, two};
 use crate::machine::{Leave, Machine, Step};
-use crate::mem::segment::is_canonical;
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
 use crate::stop::Intercepted;
@@ -168,6 +167,11 @@ fn write_cr0(m: &mut Machine<'_, '_>, value: u64) -> Step {
         return Err(GP);
     }
     let efer = if (old ^ new) & CR0_PG != 0 { efer_after(m, has(CR0_PG))? } else { m.cpu.msr.efer };
+    let reloads = (old ^ new) & (CR0_PG | CR0_CD | CR0_NW) != 0;
+    let is_pae = has(CR0_PG) && m.cpu.cr4 & CR4_PAE != 0 && efer & EFER_LMA == 0;
+    if reloads && is_pae {
+        m.cpu.pdpte = m.read_pdptes(m.cpu.cr3)?;
+    }
     m.cpu.msr.efer = efer;
     commit_cr0(m, new);
     Ok(())
@@ -186,7 +190,9 @@ fn efer_after(m: &Machine<'_, '_>, paging: bool) -> Result<u64, Leave> {
     if efer & EFER_LME == 0 {
         return Ok(efer);
     }
-    if m.cpu.cr4 & CR4_PAE == 0 || long_code {
+    // SDM vol. 3A, "Initializing IA-32e Mode": nor may TR hold a TSS of 16 bits.
+    let has_286_task = matches!(m.cpu.tr.attributes.0 & 0x1F, 1 | 3);
+    if m.cpu.cr4 & CR4_PAE == 0 || long_code || has_286_task {
         return Err(GP);
     }
     Ok(efer | EFER_LMA)
@@ -206,7 +212,7 @@ fn commit_cr0(m: &mut Machine<'_, '_>, new: u64) {
 }
 
 fn forget_translations(m: &mut Machine<'_, '_>) {
-    m.tlb.flush();
+    m.flush_translations();
     m.bus.invalidate(None);
 }
 
@@ -220,6 +226,14 @@ fn write_cr3(m: &mut Machine<'_, '_>, value: u64) -> Step {
         if value >> m.profile.physical_bits != 0 {
             return Err(GP);
         }
+    }
+    load_cr3(m, value)
+}
+
+/// Replaces CR3, as a task switch does too.
+pub(crate) fn load_cr3(m: &mut Machine<'_, '_>, value: u64) -> Step {
+    if m.is_paged() && m.cpu.cr4 & CR4_PAE != 0 && !m.is_long_mode() {
+        m.cpu.pdpte = m.read_pdptes(value)?;
     }
     m.cpu.cr3 = value;
     forget_translations(m);
@@ -267,9 +281,15 @@ fn write_cr4(m: &mut Machine<'_, '_>, value: u64) -> Step {
     if illegal {
         return Err(GP);
     }
+    // SDM vol. 3A, "PDPTE Registers".
+    let reloads = changed & (CR4_PAE | CR4_PGE | CR4_PSE | CR4_SMEP) != 0;
+    if reloads && m.is_paged() && value & CR4_PAE != 0 && !long {
+        m.cpu.pdpte = m.read_pdptes(m.cpu.cr3)?;
+    }
     m.cpu.cr4 = value;
     if changed != 0 {
         forget_translations(m);
+        m.refresh_mode();
     }
     Ok(())
 }
@@ -402,7 +422,7 @@ fn load_table(m: &mut Machine<'_, '_>, op: &Op) -> Result<TableRegister, Leave> 
         4 => u64::from_le_bytes(base) & 0xFFFF_FFFF,
         _ => u64::from_le_bytes(base),
     };
-    if !is_canonical(base) {
+    if !m.is_canonical(base) {
         return Err(GP);
     }
     Ok(TableRegister { limit: u16::from_le_bytes([low, high]), base })
@@ -461,9 +481,8 @@ fn invlpg(m: &mut Machine<'_, '_>, op: &Op) -> Step {
         _ => 0,
     };
     let linear = base.wrapping_add(m.offset(op)) & m.linear_mask;
-    m.epoch_stale = true;
-    if is_canonical(linear) {
-        m.tlb.flush_page(linear);
+    if m.is_canonical(linear) {
+        m.flush_translation(linear);
         m.bus.invalidate(Some(Linear(linear)));
     }
     Ok(())
@@ -484,7 +503,7 @@ fn invpcid(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let illegal = kind > 3
         || pcid >> 12 != 0
         || names_pcid && pcid != 0 && m.cpu.cr4 & CR4_PCIDE == 0
-        || kind == 0 && !is_canonical(linear);
+        || kind == 0 && !m.is_canonical(linear);
     if illegal {
         return Err(GP);
     }

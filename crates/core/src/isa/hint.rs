@@ -131,7 +131,8 @@ fn order_memory(_: &mut Machine<'_, '_>, _: &Op) -> Step {
 /// nothing is accessed. SDM vol. 2A, "CLFLUSH": a segment that can only be executed will do.
 fn check_line(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let linear = m.check_segment(op.seg, m.offset(op), 1, Access::Execute)?;
-    m.prepare_linear(linear, 1, Access::Read)?;
+    let by = m.program();
+    m.prepare_linear(linear, 1, Access::Read, by)?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::arch::control::{
 use crate::arch::cpuid::Features;
 use crate::arch::msr::{
     CSTAR, EFER, FMASK, FS_BASE, GS_BASE, IA32_DEBUGCTL, IA32_INTERRUPT_SSP_TABLE, IA32_PAT,
-    IA32_PL0_SSP, IA32_S_CET, IA32_SYSENTER_CS, IA32_SYSENTER_EIP, IA32_SYSENTER_ESP,
+    IA32_PKRS, IA32_PL0_SSP, IA32_S_CET, IA32_SYSENTER_CS, IA32_SYSENTER_EIP, IA32_SYSENTER_ESP,
     IA32_TIME_STAMP_COUNTER, IA32_U_CET, IA32_XSS, KERNEL_GS_BASE, LSTAR, STAR, TSC_AUX,
 };
 use crate::arch::registers::{Reg, SegReg};
@@ -66,7 +66,7 @@ fn wrmsr(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     }
     m.epoch_stale = true;
     match index {
-        EFER => m.tlb.flush(),
+        EFER | IA32_PKRS => m.flush_translations(),
         FS_BASE => m.windows[SegReg::Fs as usize] = Window::default(),
         GS_BASE => m.windows[SegReg::Gs as usize] = Window::default(),
         _ => {}
@@ -93,6 +93,7 @@ fn place<'c>(cpu: &'c mut Cpu, profile: &Profile, index: u32) -> Option<&'c mut 
         }
         IA32_INTERRUPT_SSP_TABLE => (Features::CET_SS, &mut msr.interrupt_ssp_table),
         IA32_XSS => (Features::XSAVES, &mut msr.xss),
+        IA32_PKRS => (Features::PKS, &mut msr.pkrs),
         EFER => (extended, &mut msr.efer),
         STAR => (Features::SYSCALL, &mut msr.star),
         LSTAR => (Features::LM, &mut msr.lstar),
@@ -127,6 +128,7 @@ fn checked(m: &mut Machine<'_, '_>, index: u32, value: u64) -> Result<u64, Leave
         // AMD drops the upper half instead.
         FMASK | TSC_AUX if !intel => return Ok(value & 0xFFFF_FFFF),
         FMASK | TSC_AUX => value >> 32 == 0,
+        IA32_PKRS => value >> 32 == 0,
         IA32_PAT => value.to_le_bytes().iter().all(|kind| matches!(kind, 0 | 1 | 4..=7)),
         // LBR and BTF; AMD's pin controls besides.
         IA32_DEBUGCTL => value & !(if intel { 0x3 } else { 0x3F }) == 0,

@@ -279,7 +279,7 @@ fn wrpkru(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     if ecx(m) != 0 || m.cpu.gpr[Reg::Rdx] as u32 != 0 {
         return Err(Fault::GP.into());
     }
-    m.cpu.pkru = m.cpu.gpr[Reg::Rax] as u32;
+    m.set_pkru(m.cpu.gpr[Reg::Rax] as u32);
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! Memory operands: prepared first, then read and written. The hot road for plain memory is
 //! inline; everything else goes through an [`Operand`].
 
-use crate::arch::control::CR0_PG;
 use crate::arch::registers::{Reg, SegReg};
 use crate::arch::vector;
 use crate::bus::{Access, Linear, Phys, Prepared, Reply};
@@ -11,6 +10,7 @@ use crate::flight::Span;
 use crate::machine::{Leave, Machine, Road, Step};
 use crate::mem::code_map::{CodeMap, lines_of};
 use crate::mem::host::{HostPage, PAGE_SIZE};
+use crate::mem::walk::{By, Translation};
 use crate::op::Op;
 use crate::policy::SplitLock;
 use crate::profile::{Generation, Vendor};
@@ -265,25 +265,32 @@ impl<'m> Machine<'_, 'm> {
             // 8086: the rest of the operand lies at offset 0 of the segment.
             let head = 0x1_0000 - offset as usize;
             let start = linear.wrapping_sub(offset) & self.linear_mask;
-            let first = self.prepare_part(linear, head, access)?;
-            let second = self.prepare_part(start, size - head, access)?;
+            let by = self.program();
+            let first = self.prepare_part(linear, head, access, by)?;
+            let second = self.prepare_part(start, size - head, access, by)?;
             return self.finish_operand([first, second]);
         }
-        self.prepare_linear(linear, size, access)
+        let by = self.program();
+        self.prepare_linear(linear, size, access, by)
     }
 
-    /// Prepares an operand at a linear address: descriptor tables, interrupt vectors.
+    /// Prepares an operand at a linear address: descriptor tables, interrupt vectors, frames.
     pub(crate) fn prepare_linear(
         &mut self,
         linear: u64,
         size: usize,
         access: Access,
+        by: By,
     ) -> Result<Operand<'m>, Leave> {
         let head = size.min(PAGE_SIZE - linear as usize % PAGE_SIZE);
-        let first = self.prepare_part(linear, head, access)?;
+        let first = self.prepare_part(linear, head, access, by)?;
         let second = if head < size {
-            let next = linear.wrapping_add(head as u64) & self.linear_mask;
-            self.prepare_part(next, size - head, access)?
+            let next = linear.wrapping_add(head as u64);
+            let next = match by {
+                By::Tables => self.table_address(next),
+                By::Level(_) => next & self.linear_mask,
+            };
+            self.prepare_part(next, size - head, access, by)?
         } else {
             Part { linear: 0, phys: 0, len: 0, place: Place::Unmapped }
         };
@@ -307,12 +314,19 @@ impl<'m> Machine<'_, 'm> {
         Ok(Operand { parts })
     }
 
-    fn prepare_part(&mut self, linear: u64, len: usize, access: Access) -> Result<Part<'m>, Leave> {
+    fn prepare_part(
+        &mut self,
+        linear: u64,
+        len: usize,
+        access: Access,
+        by: By,
+    ) -> Result<Part<'m>, Leave> {
         let page = linear & !0xFFF;
         let write = access == Access::Write;
         let within = linear as usize % PAGE_SIZE;
         let entry = self.tlb.entry(linear);
-        if self.road == Road::Block && (if write { entry.write } else { entry.read }) == page {
+        let known = (if write { entry.write } else { entry.read }) == page;
+        if self.road == Road::Block && known && self.is_user(by) == self.is_user_tlb {
             let (host, slot, phys) = (entry.host, entry.slot, entry.phys);
             if write && self.code_map.lines(slot) & lines_of(within, len) != 0 {
                 return Err(Leave::Again);
@@ -320,11 +334,12 @@ impl<'m> Machine<'_, 'm> {
             let place = Place::Host { page: host, slot };
             return Ok(Part { linear, phys: phys.0 + within as u64, len, place });
         }
-        let phys = self.translate_recorded(page, access)?;
+        let translation = self.translate_recorded(linear, access, by)?;
+        let phys = translation.phys;
         let place = match self.bus.prepare(phys, access, &mut self.control) {
             Prepared::Ram(host) => {
                 let slot = CodeMap::slot(host.id());
-                self.remember(page, phys, host, slot, !host.has_dirty_bit());
+                self.remember(page, by, &translation, host, slot, !host.has_dirty_bit());
                 let hits_code = write && self.code_map.lines(slot) & lines_of(within, len) != 0;
                 if self.road == Road::Block && (hits_code || write && host.has_dirty_bit()) {
                     return Err(Leave::Again);
@@ -334,7 +349,7 @@ impl<'m> Machine<'_, 'm> {
             Prepared::Rom(host) if write => Place::Rom { page: host },
             Prepared::Rom(host) => {
                 let slot = CodeMap::slot(host.id());
-                self.remember(page, phys, host, slot, false);
+                self.remember(page, by, &translation, host, slot, false);
                 Place::Host { page: host, slot }
             }
             Prepared::Mmio => Place::Mmio,
@@ -346,34 +361,45 @@ impl<'m> Machine<'_, 'm> {
 
     /// Keeps a page for the block road, if that is where it was prepared. The careful road may be
     /// replaying a translation that has become old since, or that came with a foreign record.
-    fn remember(&mut self, page: u64, phys: Phys, host: HostPage<'m>, slot: u16, writable: bool) {
-        if self.road == Road::Block {
-            self.tlb.fill(page, phys, host, slot, writable);
+    pub(crate) fn remember(
+        &mut self,
+        page: u64,
+        by: By,
+        translation: &Translation,
+        host: HostPage<'m>,
+        slot: u16,
+        is_plain: bool,
+    ) {
+        if self.road == Road::Block && translation.lasts && self.is_user(by) == self.is_user_tlb {
+            let writable = translation.writable && is_plain;
+            self.tlb.fill(page, &Translation { writable, ..*translation }, host, slot);
         }
     }
 
     /// The translation of a page, from the restart record if it was made before.
-    fn translate_recorded(&mut self, page: u64, access: Access) -> Result<Phys, Leave> {
-        let write = access == Access::Write;
-        if self.road == Road::Careful
-            && let Some(phys) = self.flight.replay_span(Linear(page), write)
-        {
-            return Ok(phys);
+    fn translate_recorded(
+        &mut self,
+        linear: u64,
+        access: Access,
+        by: By,
+    ) -> Result<Translation, Leave> {
+        if self.road == Road::Block {
+            return self.translate(linear, access, by);
         }
-        let phys = self.translate(page)?;
-        if self.road == Road::Careful {
-            self.flight.note_span(Span { linear: Linear(page), phys, writable: write });
+        let page = Linear(linear & !0xFFF);
+        let wanted = Span {
+            linear: page,
+            writable: access == Access::Write,
+            user: self.is_user(by),
+            ..Span::default()
+        };
+        if let Some(phys) = self.flight.replay_span(&wanted) {
+            // Of no use beyond this instruction.
+            return Ok(Translation { phys, writable: false, executable: false, lasts: false });
         }
-        Ok(phys)
-    }
-
-    /// Linear page to physical page. Without paging only the A20 gate is between them.
-    pub(crate) fn translate(&mut self, page: u64) -> Result<Phys, Leave> {
-        if self.cpu.cr0 & CR0_PG != 0 {
-            return Err(Leave::Unimplemented(UnimplementedReason::Mode));
-        }
-        let gate = if self.cpu.a20 { u64::MAX } else { !(1 << 20) };
-        Ok(Phys(page & gate))
+        let translation = self.translate(linear, access, by)?;
+        self.flight.note_span(Span { phys: translation.phys, ..wanted });
+        Ok(translation)
     }
 
     /// Reads a value of at most 8 bytes.
@@ -389,9 +415,15 @@ impl<'m> Machine<'_, 'm> {
         self.write_operand(operand, &value.to_u64().to_le_bytes()[..W::BYTES])
     }
 
+    /// The linear address of a descriptor table, which has 64 bits in compatibility mode too.
+    pub(crate) fn table_address(&self, linear: u64) -> u64 {
+        if self.is_long_mode() { linear } else { linear & self.profile.linear_mask }
+    }
+
     /// Reads memory at a linear address, as the processor reads its tables.
     pub(crate) fn read_linear(&mut self, linear: u64, bytes: &mut [u8]) -> Step {
-        let operand = self.prepare_linear(linear & self.linear_mask, bytes.len(), Access::Read)?;
+        let operand =
+            self.prepare_linear(self.table_address(linear), bytes.len(), Access::Read, By::Tables)?;
         self.read_operand(&operand, bytes)
     }
 

@@ -8,6 +8,7 @@ use crate::bus::Access;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::access::Operand;
+use crate::mem::walk::By;
 
 /// A segment on its way into a register. Every check of the segment itself is made; what else
 /// can fail is still to come, so nothing is written yet.
@@ -177,7 +178,8 @@ impl<'m> Machine<'_, 'm> {
 
     /// The byte of the descriptor at `linear` that holds its type, prepared for writing.
     pub(crate) fn prepare_access_byte(&mut self, linear: u64) -> Result<Operand<'m>, Leave> {
-        self.prepare_linear(linear.wrapping_add(5) & self.linear_mask, 1, Access::Write)
+        let byte = self.table_address(linear.wrapping_add(5));
+        self.prepare_linear(byte, 1, Access::Write, By::Tables)
     }
 
     /// Sets the accessed bit in memory, if it was clear.

@@ -1,13 +1,11 @@
 //! Instruction fetch: a window of up to 15 bytes, bounded by the page and the code segment.
 
-use crate::arch::control::CR0_PG;
 use crate::arch::registers::SegReg;
 use crate::bus::{Access, Phys, Prepared};
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine};
 use crate::mem::code_map::{CodeMap, lines_of};
 use crate::mem::host::{HostPage, PAGE_SIZE};
-use crate::mem::segment::is_canonical;
 use crate::profile::Generation;
 use crate::stop::UnimplementedReason;
 
@@ -107,7 +105,7 @@ impl<'m> Machine<'_, 'm> {
         let rip = self.cpu.rip.wrapping_add(ahead);
         let cs = self.cpu.segment(SegReg::Cs);
         if self.cpu.is_64_bit_code() {
-            if !is_canonical(rip) {
+            if !self.is_canonical(rip) {
                 return Err(Fault::GP.into());
             }
             return Ok((rip, PAGE_SIZE as u64 * 2));
@@ -127,12 +125,13 @@ impl<'m> Machine<'_, 'm> {
     /// The page of a linear code address.
     pub(crate) fn code_page(&mut self, linear: u64) -> Result<CodePage<'m>, Leave> {
         let within = linear & 0xFFF;
-        let linear = linear & !0xFFF;
         let entry = self.tlb.entry(linear);
-        if entry.read == linear && self.cpu.cr0 & CR0_PG == 0 {
+        if entry.read == linear - within && entry.executable {
             return Ok(CodePage { phys: entry.phys, host: entry.host, slot: entry.slot });
         }
-        let phys = self.translate(linear)?;
+        let by = self.program();
+        let translation = self.translate(linear, Access::Execute, by)?;
+        let phys = translation.phys;
         let prepared = self.bus.prepare(phys, Access::Execute, &mut self.control);
         self.attention |= self.control.is_pending();
         let (host, writable) = match prepared {
@@ -144,7 +143,7 @@ impl<'m> Machine<'_, 'm> {
             }
         };
         let slot = CodeMap::slot(host.id());
-        self.tlb.fill(linear, phys, host, slot, writable);
+        self.remember(linear, by, &translation, host, slot, writable);
         Ok(CodePage { phys, host, slot })
     }
 }

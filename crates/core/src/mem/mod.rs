@@ -8,3 +8,4 @@ pub(crate) mod host;
 pub(crate) mod segment;
 pub(crate) mod stretch;
 pub(crate) mod tlb;
+pub(crate) mod walk;

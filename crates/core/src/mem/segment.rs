@@ -94,9 +94,11 @@ impl Machine<'_, '_> {
     fn check_flat(&mut self, seg: u8, offset: u64, size: usize) -> Result<u64, Leave> {
         let linear = self.flat_base(seg).wrapping_add(offset);
         let end = linear.wrapping_add(size as u64 - 1);
-        if !is_canonical(linear) || !is_canonical(end) {
+        if !self.is_canonical(linear) || !self.is_canonical(end) {
             return Err(segment_fault(self, seg));
         }
+        // Addresses that are not canonical miss the TLB.
+        self.open_window(seg, self.flat_base(seg), true, true, u64::MAX - 1);
         Ok(linear)
     }
 
@@ -171,11 +173,6 @@ fn rights(attributes: Attributes, real: bool) -> (bool, bool) {
     let code = attributes.is_code();
     let bit1 = attributes.has_write_or_read();
     (!code || bit1, bit1 && (real || !code))
-}
-
-/// Is an address canonical with 48 bits?
-pub(crate) fn is_canonical(linear: u64) -> bool {
-    is_canonical_with(48, linear)
 }
 
 /// Is an address canonical with so many bits?

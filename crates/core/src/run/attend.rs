@@ -78,15 +78,13 @@ impl Runner<'_, '_> {
 
     /// Does what callbacks asked for. Returns whether one asked to stop.
     pub(super) fn apply_control(&mut self) -> bool {
+        if let Some((start, len)) = self.m.control.withdrawn.take() {
+            self.m.withdraw(start, len);
+        }
+        if let Some(open) = self.m.control.a20.take() {
+            self.m.set_a20(open);
+        }
         let control = &mut self.m.control;
-        if let Some((start, len)) = control.withdrawn.take() {
-            self.m.tlb.withdraw(start, len);
-            self.m.epoch_stale = true;
-        }
-        if let Some(open) = control.a20.take() {
-            self.m.cpu.a20 = open;
-            self.m.epoch_stale |= self.m.tlb.follow_gate(open);
-        }
         if let Some(asserted) = control.interrupt.take() {
             self.m.cpu.pending.interrupt = asserted;
         }
@@ -113,6 +111,7 @@ impl Runner<'_, '_> {
 
     /// A guest exception: shown to the VMM if it asked for it, else delivered.
     pub(super) fn raise(&mut self, fault: Fault) -> Option<Stop> {
+        self.note_address(fault);
         if self.is_intercepted(fault) {
             return Some(Stop::Exception(fault));
         }
@@ -121,6 +120,13 @@ impl Runner<'_, '_> {
         self.m.cpu.shadow = Shadow::NONE;
         self.m.casts = Shadow::NONE;
         self.deliver(Event::Exception(fault), false)
+    }
+
+    /// A page fault leaves its address in CR2, also if the VMM takes it.
+    fn note_address(&mut self, fault: Fault) {
+        if fault.vector == vector::PF {
+            self.m.cpu.cr2 = self.m.fault_address;
+        }
     }
 
     /// Did the VMM ask to see this exception?
@@ -165,6 +171,7 @@ impl Runner<'_, '_> {
                 }
                 Err(_) => return None,
             };
+            self.note_address(fault);
             self.m.flight.record.deliveries += 1;
             event = match escalate(event, fault.vector) {
                 Escalation::Serial => Event::Exception(fault),

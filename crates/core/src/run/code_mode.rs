@@ -33,6 +33,8 @@ pub(super) fn decode_key(cpu: &Cpu, profile: &Profile) -> u32 {
         | bit(cpu.rflags & VM != 0, 3)
         | bit(cpu.msr.efer & EFER_LMA != 0, 4)
         | bit(profile.vendor == Vendor::Amd, 5)
+        // Pages that a program may fetch from.
+        | bit(cpu.cpl() == 3, 6)
         | u32::from(profile.id) << 8
 }
 

@@ -3,7 +3,6 @@
 use crate::arch::registers::{RIP_SLOT, SegReg};
 use crate::cache::{Blocks, Place};
 use crate::machine::{Leave, Machine};
-use crate::mem::segment::is_canonical;
 use crate::observe::Counters;
 use crate::op::Op;
 use crate::stop::Stop;
@@ -132,7 +131,7 @@ impl Runner<'_, '_> {
         }
         let rip = self.m.cpu.rip;
         let to_limit = if self.m.cpu.is_64_bit_code() {
-            if !is_canonical(rip) {
+            if !self.m.is_canonical(rip) {
                 return None;
             }
             u64::MAX
