@@ -2,7 +2,6 @@
 
 use crate::bus::Phys;
 use crate::mem::host::HostPage;
-use crate::mem::walk::Translation;
 
 /// Entries; a power of two.
 const ENTRIES: usize = 256;
@@ -10,6 +9,19 @@ const ENTRIES: usize = 256;
 /// The tag of an entry that no linear address matches: a page whose entry is another one.
 const fn invalid(index: usize) -> u64 {
     ((index ^ 1) << 12) as u64
+}
+
+/// Where a linear page leads, and what the TLB may keep of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Translation {
+    /// The physical page, after the A20 gate.
+    pub(crate) phys: Phys,
+    /// Stores need no further walk: they are allowed, and the page is dirty already.
+    pub(crate) writable: bool,
+    /// Fetches are allowed.
+    pub(crate) executable: bool,
+    /// The answer holds until a translation is changed or invalidated.
+    pub(crate) lasts: bool,
 }
 
 /// One linear page. `page ^ linear` is the offset into the page if the tag matches, and a number

@@ -17,6 +17,7 @@ use crate::machine::{Leave, Machine, Road, Step};
 use crate::mem::code_map::{CodeMap, lines_of};
 use crate::mem::host::PAGE_SIZE;
 use crate::mem::segment::is_canonical_with;
+use crate::mem::tlb::Translation;
 use crate::profile::Vendor;
 use crate::stop::UnimplementedReason;
 
@@ -27,19 +28,6 @@ pub(crate) enum By {
     Level(u8),
     /// The processor, for a descriptor table or TSS: supervisor, whatever runs.
     Tables,
-}
-
-/// Where a linear page leads, and what the TLB may keep of it.
-#[derive(Clone, Copy)]
-pub(crate) struct Translation {
-    /// The physical page, after the A20 gate.
-    pub(crate) phys: Phys,
-    /// Stores need no further walk: they are allowed, and the page is dirty already.
-    pub(crate) writable: bool,
-    /// Fetches are allowed.
-    pub(crate) executable: bool,
-    /// The answer holds until a translation is changed or invalidated.
-    pub(crate) lasts: bool,
 }
 
 /// The paging modes (SDM vol. 3A, "Paging Modes and Control Bits").
@@ -219,7 +207,7 @@ impl Machine<'_, '_> {
 
     /// The address bits of an 8-byte entry.
     fn address_bits(&self) -> u64 {
-        (1 << self.profile.physical_bits) - 1 & !0xFFF
+        ((1 << self.profile.physical_bits) - 1) & !0xFFF
     }
 
     /// Goes down the tables to the entry that maps the page. Entries passed are marked accessed.
