@@ -135,6 +135,13 @@ impl Segment {
         Segment { attributes: Attributes(self.attributes.0 | 1), ..self }
     }
 
+    /// The null selector that SS may hold in 64-bit code inside level 3.
+    pub(crate) const fn null_stack(level: u8) -> Segment {
+        let mut null = Segment::null(level as u16);
+        null.attributes.0 |= (level as u32) << 5;
+        null
+    }
+
     /// A null selector in DS, ES, FS, GS or LDTR.
     pub(crate) const fn null(selector: u16) -> Segment {
         Segment { selector, base: 0, limit: 0, attributes: Attributes(Attributes::UNUSABLE) }

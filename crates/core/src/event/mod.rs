@@ -2,6 +2,7 @@
 
 pub(crate) mod boundary;
 pub(crate) mod breakpoint;
+pub(crate) mod long;
 pub(crate) mod protected;
 pub(crate) mod real;
 

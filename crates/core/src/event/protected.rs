@@ -33,9 +33,20 @@ pub(crate) enum Resume {
     Clear,
 }
 
+impl Resume {
+    /// The flags that a frame shows.
+    pub(crate) fn image(self, flags: u64) -> u64 {
+        match self {
+            Resume::Keep => flags,
+            Resume::Set => flags | RF,
+            Resume::Clear => flags & !RF,
+        }
+    }
+}
+
 impl Origin {
     /// EXT, bit 0 of an error code.
-    fn ext(self) -> u16 {
+    pub(crate) fn ext(self) -> u16 {
         u16::from(self == Origin::External)
     }
 }
@@ -90,7 +101,10 @@ impl<'m> Machine<'_, 'm> {
         origin: Origin,
         resume: Resume,
     ) -> Step {
-        if self.is_long_mode() || self.cpu.is_virtual_8086() {
+        if self.is_long_mode() {
+            return self.deliver_long(vector, error_code, origin, resume);
+        }
+        if self.cpu.is_virtual_8086() {
             return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
         }
         let gate = self.read_gate(vector, origin)?;
@@ -112,11 +126,7 @@ impl<'m> Machine<'_, 'm> {
             add(u64::from(self.cpu.segment(SegReg::Ss).selector));
             add(self.cpu.gpr[Reg::Rsp]);
         }
-        add(match resume {
-            Resume::Keep => self.rflags(),
-            Resume::Set => self.rflags() | RF,
-            Resume::Clear => self.rflags() & !RF,
-        });
+        add(resume.image(self.rflags()));
         add(u64::from(self.cpu.segment(SegReg::Cs).selector));
         add(self.cpu.rip);
         if let Some(code) = error_code {

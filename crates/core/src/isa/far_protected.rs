@@ -8,6 +8,7 @@ use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::event::protected::word_size;
 use crate::fault::Fault;
+use crate::isa::far_long;
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
 use crate::stop::UnimplementedReason;
@@ -15,7 +16,7 @@ use crate::width::Width;
 
 const STACK: u8 = SegReg::Ss as u8;
 
-fn fault(vector: u8, selector: u16) -> Leave {
+pub(crate) fn fault(vector: u8, selector: u16) -> Leave {
     Leave::Fault(Fault::with_code(vector, selector & !3))
 }
 
@@ -113,7 +114,7 @@ fn check_limit(target: &Incoming<'_>, offset: u64) -> Step {
 }
 
 /// Enters a code segment; nothing can fail after the accessed bit.
-fn enter<'m>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Step {
+pub(crate) fn enter<'m>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Step {
     m.mark_accessed(target)?;
     m.commit_segment(SegReg::Cs, target.segment);
     m.cpu.rip = offset;
@@ -122,6 +123,9 @@ fn enter<'m>(m: &mut Machine<'_, 'm>, target: &Incoming<'m>, offset: u64) -> Ste
 
 /// JMP far.
 pub(crate) fn jmp(m: &mut Machine<'_, '_>, selector: u16, offset: u64) -> Step {
+    if m.is_long_mode() {
+        return far_long::jmp(m, selector, offset);
+    }
     let (target, offset) = match resolve(m, selector, offset, false)? {
         Target::Code { target, offset } | Target::Gate { target, offset, .. } => (target, offset),
     };
@@ -131,6 +135,9 @@ pub(crate) fn jmp(m: &mut Machine<'_, '_>, selector: u16, offset: u64) -> Step {
 
 /// CALL far. Through a gate the gate's size counts, not the operand's.
 pub(crate) fn call<W: Width>(m: &mut Machine<'_, '_>, selector: u16, offset: u64) -> Step {
+    if m.is_long_mode() {
+        return far_long::call::<W>(m, selector, offset);
+    }
     match resolve(m, selector, offset, true)? {
         Target::Code { target, offset } => call_same::<W>(m, &target, offset),
         Target::Gate { target, offset, is_wide, parameters } => {
@@ -245,7 +252,7 @@ fn leave_for<'m, W: Width>(
 
 /// After a return to an outer level: data segments that it may not use become null, and null
 /// selectors lose what they hide (SDM vol. 2B, "RET").
-fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
+pub(crate) fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
     for reg in [SegReg::Es, SegReg::Ds, SegReg::Fs, SegReg::Gs] {
         let Segment { selector, attributes, .. } = *m.cpu.segment(reg);
         let is_hidden = attributes.dpl() < cpl && !attributes.is_conforming();
@@ -257,6 +264,9 @@ fn drop_inner_segments(m: &mut Machine<'_, '_>, cpl: u8) {
 
 /// RET far.
 pub(crate) fn ret<W: Width>(m: &mut Machine<'_, '_>, release: u64) -> Step {
+    if m.is_long_mode() {
+        return far_long::ret::<W>(m, release);
+    }
     let width = W::BYTES as i64;
     let offset = m.peek::<W>(0)?.to_u64();
     let selector = m.peek_selector::<W>(width)?;
@@ -266,7 +276,10 @@ pub(crate) fn ret<W: Width>(m: &mut Machine<'_, '_>, release: u64) -> Step {
 
 /// IRET, outside virtual-8086 mode.
 pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
-    if m.rflags() & NT != 0 || m.cpu.is_virtual_8086() || m.is_long_mode() {
+    if m.is_long_mode() {
+        return far_long::iret::<W>(m);
+    }
+    if m.rflags() & NT != 0 || m.cpu.is_virtual_8086() {
         return Err(Leave::Unimplemented(UnimplementedReason::Mode));
     }
     let width = W::BYTES as i64;
@@ -288,7 +301,7 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
 }
 
 /// EFLAGS after IRET (SDM vol. 2A, "IRET": RETURN-TO-SAME-PRIVILEGE-LEVEL).
-fn returned_flags<W: Width>(m: &Machine<'_, '_>, image: u64, cpl: u8) -> u64 {
+pub(crate) fn returned_flags<W: Width>(m: &Machine<'_, '_>, image: u64, cpl: u8) -> u64 {
     let old = m.rflags();
     let iopl = (old >> 12 & 3) as u8;
     let mut keep = VM | VIF | VIP | IOPL | IF;

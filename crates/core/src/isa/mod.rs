@@ -11,7 +11,9 @@ pub(crate) mod control;
 pub(crate) mod divide_286;
 pub(crate) mod exchange;
 pub(crate) mod far;
+pub(crate) mod far_long;
 pub(crate) mod far_protected;
+pub(crate) mod fast_call;
 pub(crate) mod flag;
 pub(crate) mod fpu;
 pub(crate) mod hint;
@@ -74,6 +76,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "port", rows: port::ROWS },
     Family { name: "flag", rows: flag::ROWS },
     Family { name: "system", rows: system::ROWS },
+    Family { name: "fast_call", rows: fast_call::ROWS },
     Family { name: "msr", rows: msr::ROWS },
     Family { name: "vmx", rows: vmx::ROWS },
     Family { name: "control", rows: control::ROWS },

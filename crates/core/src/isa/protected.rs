@@ -10,8 +10,8 @@ use crate::isa::operand::Operand::{Ew, Gv, Gw, Mw, Rv};
 use crate::isa::row::{Exec, Modes, Row, by_width, one, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
-use crate::profile::Generation;
-use crate::stop::{Intercepted, UnimplementedReason};
+use crate::profile::{Generation, Vendor};
+use crate::stop::Intercepted;
 use crate::width::Width;
 
 const fn group6(name: &'static str, digit: u8) -> Row {
@@ -113,8 +113,8 @@ fn lldt(m: &mut Machine<'_, '_>, selector: u16) -> Step {
         m.cpu.ldtr = Segment::null(selector);
         return Ok(());
     }
-    let (_, raw) = system_descriptor(m, selector, &[2])?;
-    m.cpu.ldtr = Segment::of_descriptor(selector, raw);
+    let found = system_descriptor(m, selector, &[2])?;
+    m.cpu.ldtr = found.segment;
     Ok(())
 }
 
@@ -136,24 +136,37 @@ fn ltr(m: &mut Machine<'_, '_>, selector: u16) -> Step {
     if selector & !3 == 0 {
         return Err(Fault::GP.into());
     }
-    let (linear, raw) = system_descriptor(m, selector, &[1, 9])?;
+    let types: &[u32] = if m.is_long_mode() { &[9] } else { &[1, 9] };
+    let System { mut segment, linear } = system_descriptor(m, selector, types)?;
     let operand = m.prepare_access_byte(linear)?;
     m.update_locked(&operand, &mut |byte| byte | 2)?;
-    let mut segment = Segment::of_descriptor(selector, raw);
     segment.attributes.0 |= 2;
     m.cpu.tr = segment;
     Ok(())
 }
 
-/// A system descriptor of one of `types` from the GDT. P is checked last.
+/// A segment that LLDT or LTR loads, and where its descriptor lies.
+struct System {
+    segment: Segment,
+    linear: u64,
+}
+
+/// Do system descriptors have 16 bytes? SDM vol. 2A, "LTR": in 64-bit mode; APM vol. 3, "LTR": in
+/// long mode.
+fn has_long_descriptors(m: &Machine<'_, '_>) -> bool {
+    match m.profile.vendor {
+        Vendor::Intel => m.cpu.is_64_bit_code(),
+        Vendor::Amd => m.is_long_mode(),
+    }
+}
+
+/// A system descriptor of one of `types` from the GDT. P is checked before what the second half
+/// of a long one has.
 fn system_descriptor(
     m: &mut Machine<'_, '_>,
     selector: u16,
     types: &[u32],
-) -> Result<(u64, u64), Leave> {
-    if m.is_long_mode() {
-        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
-    }
+) -> Result<System, Leave> {
     if selector & 4 != 0 {
         return Err(fault(GP, selector));
     }
@@ -165,7 +178,15 @@ fn system_descriptor(
     if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
-    Ok((linear, raw))
+    let mut segment = Segment::of_descriptor(selector, raw);
+    if has_long_descriptors(m) {
+        let high = m.read_descriptor_high(selector, linear)?;
+        segment.base |= high << 32;
+        if high >> 40 & 0x1F != 0 || !m.is_canonical(segment.base) {
+            return Err(fault(GP, selector));
+        }
+    }
+    Ok(System { segment, linear })
 }
 
 // ---- VERR, VERW, LAR, LSL ----

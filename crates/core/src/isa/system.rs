@@ -1,5 +1,5 @@
 //! The processor itself: HLT, CPUID, time, randomness, extended state, caches, calls of the
-//! monitor, fast system calls.
+//! monitor.
 
 use crate::arch::control::{CR4_OSXSAVE, CR4_PCE, CR4_PKE, CR4_TSD};
 use crate::arch::cpuid::Features;
@@ -81,11 +81,6 @@ pub(crate) const ROWS: &[Row] = &[
         .prefix(Prefix::OnlyF3)
         .needs(Features::PTWRITE)
         .exec(Exec::Forms(&[ptwrite_r as Handler, ptwrite_m as Handler])),
-    // Fast system calls. SYSCALL needs protected mode even where it does not need 64-bit mode.
-    two("SYSENTER", 0x34, &[]).needs(Features::SEP).handler(fast_call).changes_validity(),
-    two("SYSEXIT", 0x35, &[]).needs(Features::SEP).handler(fast_call).changes_validity(),
-    two("SYSCALL", 0x05, &[]).modes(Modes::Protected).needs(Features::SYSCALL).changes_validity(),
-    two("SYSRET", 0x07, &[]).modes(Modes::Protected).needs(Features::SYSCALL).changes_validity(),
     two("RSM", 0xAA, &[]).since(Generation::Modern).handler(rsm).changes_validity(),
     // 64-bit code.
     exact("SWAPGS", 0xF8).modes(Modes::Only64).since(Generation::Modern),
@@ -325,14 +320,6 @@ fn ptwrite_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let value = if op.width == 8 { m.load::<u64>(op)? } else { u64::from(m.load::<u32>(op)?) };
     m.bus.trace_write(value);
     Ok(())
-}
-
-/// SYSENTER and SYSEXIT: #GP in real mode.
-fn fast_call(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    if m.cpu.is_real_mode() {
-        return Err(Fault::GP.into());
-    }
-    Err(Leave::Unimplemented(UnimplementedReason::Mode))
 }
 
 /// RSM is #UD outside system-management mode.

@@ -99,11 +99,7 @@ impl<'m> Machine<'_, 'm> {
         if stack && !(self.cpu.is_64_bit_code() && cpl < 3 && rpl == cpl) {
             return Err(Fault::GP.into());
         }
-        let mut null = Segment::null(selector);
-        if stack {
-            null.attributes.0 |= u32::from(cpl) << 5;
-        }
-        Ok(null)
+        Ok(if stack { Segment::null_stack(cpl) } else { Segment::null(selector) })
     }
 
     /// Reads a descriptor from the GDT or LDT; returns its linear address too. #GP(selector)
@@ -135,6 +131,21 @@ impl<'m> Machine<'_, 'm> {
         let offset = u32::from(selector & !7);
         // Compared in 32 bits, so that a limit of FFFF does not wrap.
         (offset + 7 <= limit).then(|| base.wrapping_add(u64::from(offset)))
+    }
+
+    /// The second half of a descriptor of 16 bytes, which must lie in the table too.
+    pub(crate) fn read_descriptor_high(
+        &mut self,
+        selector: u16,
+        linear: u64,
+    ) -> Result<u64, Leave> {
+        let next = (selector & !7)
+            .checked_add(8)
+            .and_then(|next| self.descriptor_address(next | selector & 4));
+        if next.is_none() {
+            return Err(Fault::with_code(vector::GP, selector & !3).into());
+        }
+        self.descriptor_at(linear.wrapping_add(8))
     }
 
     /// The descriptor that lies at a linear address.
