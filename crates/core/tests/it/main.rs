@@ -23,6 +23,7 @@ mod mov;
 mod muldiv;
 mod native_string;
 mod no_std;
+mod paging;
 mod privilege;
 mod protected;
 mod restart;
