@@ -19,6 +19,7 @@ mod disasm;
 mod exchange;
 mod facts;
 mod far;
+mod long;
 mod mov;
 mod muldiv;
 mod native_string;

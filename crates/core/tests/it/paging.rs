@@ -495,7 +495,7 @@ fn a_stale_translation_lasts_until_invlpg_and_no_longer() {
         let cpu = &mut paged.guest.cpu;
         cpu.gpr[Reg::Rbx] = linear;
         cpu.gpr[Reg::Rcx] = linear + 0x2000 + (leaf & 0xFFF);
-        cpu.gpr[Reg::Rdx] = FRAME + 0x1000 | PTE_P;
+        cpu.gpr[Reg::Rdx] = (FRAME + 0x1000) | PTE_P;
         assert_eq!(paged.guest.run(100), Stop::Idle);
         let read = [Reg::Rax, Reg::Rdi].map(|reg| paged.guest.reg(reg));
         assert_eq!(read, [1, 2], "{mode:?}");
