@@ -553,7 +553,11 @@ impl<'m> Machine<'_, 'm> {
     ) -> Result<u64, Leave> {
         match reply {
             Reply::Ready(value) => Ok(value),
-            Reply::Fault(fault) => Err(fault.into()),
+            Reply::Fault(fault) => {
+                // A page fault of a device's has no address.
+                self.fault_address = self.cpu.cr2;
+                Err(fault.into())
+            }
             Reply::Pending if self.flight.overflowed => {
                 Err(Leave::Unimplemented(UnimplementedReason::LargeMmio))
             }

@@ -21,7 +21,7 @@ const KINDS: [&str; 11] = [
 const OTHERS: usize = KINDS.len() - 1;
 
 /// States of the processor.
-const STATES: [&str; 13] = [
+const STATES: [&str; 16] = [
     "PE=0 16-bit",
     "PE=0 32-bit",
     "CPL 0 16-bit",
@@ -32,12 +32,17 @@ const STATES: [&str; 13] = [
     "CPL 2 32-bit",
     "CPL 3 16-bit",
     "CPL 3 32-bit",
-    "vm86, long mode or paged",
+    "vm86",
+    "paged",
+    "compatibility mode",
+    "64-bit",
     "A20 off",
     "PE=1 on an expand-down stack",
 ];
 /// The first states exclude each other; the last two come on top.
-const EXCLUSIVE: usize = 11;
+const EXCLUSIVE: usize = 14;
+/// Of these, the last are neither real nor plain protected mode.
+const OTHER_MODES: usize = 4;
 
 /// What became of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +74,7 @@ impl Census {
 
     /// Instructions with PE set, without paging, virtual-8086 or long mode.
     pub fn protected(&self) -> u64 {
-        self.states[2..EXCLUSIVE - 1].iter().sum()
+        self.states[2..EXCLUSIVE - OTHER_MODES].iter().sum()
     }
 
     /// Instructions that completed, in the families that protected mode treats in its own way.
@@ -81,10 +86,10 @@ impl Census {
     pub(crate) fn begin(&mut self, cpu: &Cpu, bytes: &[u8]) {
         let state = state(cpu);
         self.states[state] += 1;
-        self.states[11] += u64::from(!cpu.a20);
-        let protected = (2..EXCLUSIVE - 1).contains(&state);
+        self.states[EXCLUSIVE] += u64::from(!cpu.a20);
+        let protected = (2..EXCLUSIVE - OTHER_MODES).contains(&state);
         let down = cpu.segment(SegReg::Ss).attributes.is_expand_down();
-        self.states[12] += u64::from(protected && down);
+        self.states[EXCLUSIVE + 1] += u64::from(protected && down);
         self.begun = protected.then(|| kind(bytes));
     }
 
@@ -123,8 +128,15 @@ impl Census {
 fn state(cpu: &Cpu) -> usize {
     let attributes = cpu.segment(SegReg::Cs).attributes;
     let wide = usize::from(attributes.is_big());
-    if cpu.is_virtual_8086() || cpu.cr0 & CR0_PG != 0 || cpu.msr.efer & EFER_LMA != 0 {
-        EXCLUSIVE - 1
+    let other = EXCLUSIVE - OTHER_MODES;
+    if cpu.is_64_bit_code() {
+        other + 3
+    } else if cpu.msr.efer & EFER_LMA != 0 {
+        other + 2
+    } else if cpu.is_virtual_8086() {
+        other
+    } else if cpu.cr0 & CR0_PG != 0 {
+        other + 1
     } else if cpu.is_real_mode() {
         wide
     } else {

@@ -49,7 +49,8 @@ pub fn from_bytes(bytes: &[u8], focus: Focus) -> Result<Tally, String> {
     let arena = Arena::new(random.pick(&SKEWS));
     arena.fill(&BACKGROUND);
     let mut caches = Caches::new(&mut random);
-    let mut bench = Bench::new(&arena, profile, &mut caches, policy(&mut random));
+    let policy = policy(&mut random, profile, &arena);
+    let mut bench = Bench::new(&arena, profile, &mut caches, policy);
     let mut tally = Tally::default();
     while tally.cases < MOST_CASES && (tally.cases == 0 || !random.is_at_end()) {
         match focus {

@@ -10,12 +10,17 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use realmode::{HostPage, PAGE_SIZE};
 
+use super::paging::TABLES;
+
 /// Pages that the guest may write.
 pub(crate) const RAM_PAGES: usize = 6;
 /// All pages; those past the RAM are read-only wherever they appear.
 pub(crate) const PAGES: usize = 8;
 /// The first pages carry a dirty bit wherever they appear.
 pub(crate) const DIRTY_PAGES: usize = 2;
+
+/// And those that hold page tables.
+const STORED: usize = PAGES + TABLES;
 
 const WORDS: usize = PAGE_SIZE / 8;
 /// What lies around the pages.
@@ -28,6 +33,8 @@ pub(crate) struct Arena {
     start: usize,
     pub(crate) dirty: AtomicU64,
     pristine: Vec<Cell<u64>>,
+    /// The pages behind the others hold page tables.
+    pub(crate) has_tables: Cell<bool>,
 }
 
 /// Pages that a run changed, with what they hold now.
@@ -41,22 +48,23 @@ pub(crate) struct Changes {
 impl Arena {
     /// Pages of zeros, `skew` words off their natural alignment: host pages need none.
     pub(crate) fn new(skew: usize) -> Arena {
-        let words: Vec<_> = (0..(PAGES + 2) * WORDS).map(|_| AtomicU64::new(CANARY)).collect();
+        let words: Vec<_> = (0..(STORED + 2) * WORDS).map(|_| AtomicU64::new(CANARY)).collect();
         let aligned = (words.as_ptr() as usize).wrapping_neg() % PAGE_SIZE / 8;
         let arena = Arena {
             words,
             start: aligned + skew % WORDS,
             dirty: AtomicU64::new(0),
-            pristine: vec![Cell::new(0); PAGES * WORDS],
+            pristine: vec![Cell::new(0); STORED * WORDS],
+            has_tables: Cell::new(false),
         };
-        (0..PAGES).for_each(|page| arena.restore(page));
+        (0..STORED).for_each(|page| arena.restore(page));
         arena
     }
 
     /// Is what lies around the pages as it was? Nobody was given it.
     pub(crate) fn is_margin_whole(&self) -> bool {
         let (before, rest) = self.words.split_at(self.start);
-        let mut margin = before.iter().chain(&rest[PAGES * WORDS..]);
+        let mut margin = before.iter().chain(&rest[STORED * WORDS..]);
         margin.all(|word| word.load(Relaxed) == CANARY)
     }
 
@@ -107,7 +115,7 @@ impl Arena {
     /// What a run changed; forgets it again.
     pub(crate) fn take_changes(&self) -> Changes {
         let mut changes = Changes::default();
-        for page in 0..PAGES {
+        for page in 0..STORED {
             if !self.is_changed(page) {
                 continue;
             }
@@ -141,7 +149,7 @@ impl Changes {
         if self.mask == other.mask && self.words == other.words {
             return None;
         }
-        (0..PAGES * PAGE_SIZE).find_map(|at| {
+        (0..STORED * PAGE_SIZE).find_map(|at| {
             let (page, offset) = (at / PAGE_SIZE, at % PAGE_SIZE);
             let (here, there) = (self.byte(arena, page, offset), other.byte(arena, page, offset));
             (here != there).then_some((page, offset, here, there))

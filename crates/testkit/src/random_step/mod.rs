@@ -12,6 +12,7 @@ mod code;
 mod drive;
 mod from_bytes;
 mod memory;
+mod paging;
 mod protected;
 mod state;
 mod tables;
@@ -118,7 +119,8 @@ pub fn run(selection: Selection, at: &dyn Fn(u64)) -> (Tally, Vec<Failure>) {
         arena.poke(page, 0, &background(&mut random, page));
     }
     let mut caches = Caches::new(&mut random);
-    let mut bench = Bench::new(&arena, profile, &mut caches, policy(&mut random));
+    let policy = policy(&mut random, profile, &arena);
+    let mut bench = Bench::new(&arena, profile, &mut caches, policy);
     let mut tally = Tally::default();
     let mut failures = Vec::new();
     for index in group * GROUP..selection.end {
@@ -155,8 +157,9 @@ fn background(random: &mut Prng, page: usize) -> Vec<u8> {
     code.bytes
 }
 
-/// What the VMM wants to see; mostly nothing.
-fn policy(random: &mut Prng) -> Policy {
+/// What the VMM wants to see; mostly nothing. In every third group there are page tables, and
+/// nobody may leave them for others that a guest could change under the TLB.
+fn policy(random: &mut Prng, profile: &Profile, arena: &Arena) -> Policy {
     let split_locks = [SplitLock::Plain, SplitLock::Stop, SplitLock::AlignmentCheck];
     let mut policy = Policy::default();
     policy.split_lock = random.pick(&split_locks);
@@ -177,6 +180,12 @@ fn policy(random: &mut Prng) -> Policy {
         ];
         policy.intercepts = policy.intercepts.with(random.pick(&seen)).with(random.pick(&seen));
     }
+    if profile.has_32_bits() && random.one_in(3) {
+        paging::place(arena, profile, random.next());
+        for write in [Intercepted::WriteCr0, Intercepted::WriteCr3, Intercepted::WriteCr4] {
+            policy.intercepts = policy.intercepts.with(write);
+        }
+    }
     policy
 }
 
@@ -188,8 +197,18 @@ fn describe(profile: &Profile, case: &state::Case) -> String {
         text += &format!("{name} {segment:x?}\n");
     }
     text += &format!(
-        "rip {:x}, rflags {:x}, gpr {:x?}\ncr0 {:x}, cr4 {:x}, efer {:x}, gdtr {:x?}, idtr {:x?}\n",
-        cpu.rip, cpu.rflags, cpu.gpr, cpu.cr0, cpu.cr4, cpu.msr.efer, cpu.gdtr, cpu.idtr
+        "rip {:x}, rflags {:x}, gpr {:x?}\ncr0 {:x}, cr4 {:x}, efer {:x}, gdtr {:x?}, idtr {:x?}\n\
+         cr3 {:x}, pkru {:x}\n",
+        cpu.rip,
+        cpu.rflags,
+        cpu.gpr,
+        cpu.cr0,
+        cpu.cr4,
+        cpu.msr.efer,
+        cpu.gdtr,
+        cpu.idtr,
+        cpu.cr3,
+        cpu.pkru
     );
     text += &format!(
         "dr {:x?}, dr7 {:x}, {:?}, nmi blocked {}, a20 {}, {:?}, {:x?}\n",

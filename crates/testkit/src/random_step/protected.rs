@@ -20,6 +20,14 @@ pub(crate) fn enter(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) -> Tabl
     tables.describe(random, cpu);
     cpu.cr0 |= CR0_PE;
     if cpu.msr.efer & EFER_LMA != 0 {
+        let is_64_bit = cpu.is_64_bit_code();
+        cpu.rflags |= if random.one_in(2) { IOPL } else { 0 };
+        load_all(random, cpu, &tables, level);
+        let cs = &mut cpu.segment_mut(SegReg::Cs).attributes;
+        cs.0 &= !Attributes::L;
+        if is_64_bit {
+            cs.0 = cs.0 & !Attributes::DB | Attributes::L;
+        }
         return tables;
     }
     flags(random, profile, cpu);

@@ -1,18 +1,20 @@
 //! Random processors: real mode, big real mode, protected mode and the states between them, on
 //! every profile, with whatever can wait or be cached in odd ways.
 
-use realmode::arch::control::{CR0_EM, CR0_MP, CR0_NE, CR0_PE, CR0_PG, CR0_TS, EFER_LMA, EFER_LME};
+use realmode::arch::control::{
+    CR0_EM, CR0_MP, CR0_NE, CR0_PE, CR0_TS, EFER_LMA, EFER_LME, EFER_SCE,
+};
 use realmode::arch::rflags::{RF, TF, VM};
 use realmode::{
-    Activity, Attributes, Cpu, Event, Fault, Generation, Profile, Reg, SegReg, Segment, Shadow,
-    TableRegister,
+    Activity, Attributes, Cpu, Event, Fault, Features, Generation, Profile, Reg, SegReg, Segment,
+    Shadow, TableRegister,
 };
 
 use super::code::Code;
-use super::memory::Arena;
-use super::protected;
+use super::memory::{Arena, PAGES};
 use super::tables::Tables;
 use super::world::{Kind, Map};
+use super::{paging, protected};
 use crate::prng::Prng;
 
 /// A case: everything that decides how it runs.
@@ -59,9 +61,10 @@ pub(crate) const DEVICES: [u64; 3] = [0, 4, 16];
 pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena, devices: &[u64]) -> Case {
     let devices = random.pick(devices);
     let mut map = Map { salt: random.next(), devices };
-    let (mut cpu, tables) = processor(random, profile);
+    let (mut cpu, tables) = processor(random, profile, arena);
     let linear = cpu.segment(SegReg::Cs).base.wrapping_add(cpu.rip) & linear_mask(&cpu, profile);
-    let code_page = gated(&cpu, linear >> 12);
+    let code_page = paging::page(&cpu, arena, linear >> 12).unwrap_or(linear >> 12);
+    let code_page = gated(&cpu, code_page);
     for _ in 0..8 {
         if matches!(map.kind(code_page), Kind::Ram(_) | Kind::Rom(_)) {
             break;
@@ -114,14 +117,17 @@ pub(crate) fn poke(cpu: &Cpu, map: Map, arena: &Arena, linear: u64, bytes: &[u8]
     let (head, tail) = bytes.split_at(bytes.len().min(4096 - offset));
     let page = linear >> 12;
     for (page, offset, bytes) in [(page, offset, head), (page.wrapping_add(1), 0, tail)] {
-        if let Kind::Ram(n) | Kind::Rom(n) = map.kind(gated(cpu, page)) {
+        let Some(page) = paging::page(cpu, arena, page) else { continue };
+        if let Kind::Ram(n) | Kind::Rom(n) = map.kind(gated(cpu, page))
+            && n < PAGES
+        {
             arena.poke(n, offset, bytes);
         }
     }
 }
 
 /// A processor, and the tables it needs if it has to do with protected mode.
-fn processor(random: &mut Prng, profile: &Profile) -> (Cpu, Option<Tables>) {
+fn processor(random: &mut Prng, profile: &Profile, arena: &Arena) -> (Cpu, Option<Tables>) {
     let mut cpu = Cpu::reset_as(profile);
     cpu.rip = match random.below(8) {
         0 => random.next() & 0xFFFF_FFFF,
@@ -160,13 +166,21 @@ fn processor(random: &mut Prng, profile: &Profile) -> (Cpu, Option<Tables>) {
         waiting(random, &mut cpu);
     }
     cpu.a20 = !random.one_in(4);
+    let is_paged = arena.has_tables.get() && !random.one_in(4);
+    if is_paged && profile.has(Features::LM) && random.one_in(2) {
+        long_mode(random, &mut cpu);
+    }
     let is_long = cpu.cr0 & CR0_PE != 0;
     let can = profile.generation >= Generation::I80286;
-    let tables = (is_long || can && random.below(8) < 5).then(|| {
+    let wanted = if is_paged { 8 } else { 5 };
+    let tables = (is_long || can && random.below(8) < wanted).then(|| {
         let tables = protected::enter(random, profile, &mut cpu);
         usable_code(random, &mut cpu);
         tables
     });
+    if is_paged && cpu.cr0 & CR0_PE != 0 {
+        paging::enter(random, profile, &mut cpu);
+    }
     (cpu, tables)
 }
 
@@ -290,12 +304,17 @@ fn modes(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
     let fpu = CR0_MP | CR0_EM | CR0_TS | CR0_NE;
     cpu.cr0 ^= random.next() & fpu;
     cpu.cr4 = if random.one_in(2) { random.next() & 0x01FF_FFFF } else { 0 };
-    if random.one_in(32) {
-        cpu.cr0 |= CR0_PG;
-    }
     if profile.generation == Generation::Modern && random.one_in(8) {
-        cpu.cr0 |= CR0_PE;
-        cpu.msr.efer = EFER_LMA | EFER_LME;
+        long_mode(random, cpu);
+    }
+}
+
+/// Long mode; most of its code has 64 bits.
+fn long_mode(random: &mut Prng, cpu: &mut Cpu) {
+    cpu.cr0 |= CR0_PE;
+    cpu.msr.efer = EFER_LMA | EFER_LME | random.next() & EFER_SCE;
+    cpu.rflags &= !VM;
+    if !random.one_in(4) {
         let cs = cpu.segment_mut(SegReg::Cs);
         cs.attributes.0 = cs.attributes.0 & !Attributes::DB | Attributes::L;
     }

@@ -1,9 +1,10 @@
 //! Descriptor tables and task-state segments of random processors.
 
-use realmode::arch::control::CR0_PE;
+use realmode::arch::control::{CR0_PE, EFER_LMA};
 use realmode::{Attributes, Cpu, Generation, Profile, SegReg, Segment, TableRegister};
 
 use super::memory::Arena;
+use super::paging;
 use super::state::{gated, poke};
 use super::world::{Kind, Map};
 use crate::prng::Prng;
@@ -87,6 +88,7 @@ impl Tables {
             base: cpu.segment(SegReg::Cs).base & 0xFFFF_FFFF,
             is_wide: !is_old && !random.one_in(3),
             is_old,
+            is_long: cpu.msr.efer & EFER_LMA != 0,
         };
         let has_wide_tss = !is_old && !random.one_in(4);
         Tables {
@@ -94,9 +96,11 @@ impl Tables {
             ldt: (0..LDT)
                 .flat_map(|n| maker.segment(random, if n < LDT_DATA { 0x1B } else { 0x13 }, n & 3))
                 .collect(),
-            idt: (0..IDT).flat_map(|_| maker.gate(random, &[6, 7, 0xE, 0xE, 0xE, 0xF])).collect(),
-            tss: stacks(random, has_wide_tss),
-            frame: frame(random, level, maker.is_wide),
+            idt: (0..IDT)
+                .flat_map(|_| maker.whole_gate(random, &[6, 7, 0xE, 0xE, 0xE, 0xF]))
+                .collect(),
+            tss: if maker.is_long { long_stacks(random) } else { stacks(random, has_wide_tss) },
+            frame: frame(random, level, maker.frame_word()),
             has_wide_tss,
         }
     }
@@ -108,8 +112,9 @@ impl Tables {
             if random.one_in(16) { random.next() & 0xFF } else { limit }
         };
         cpu.gdtr.limit = limit(GDT) as u16;
-        cpu.idtr.limit = limit(IDT) as u16;
-        let (ldt, tss) = if self.has_wide_tss { (0x82, 0x8B) } else { (0x82, 0x83) };
+        cpu.idtr.limit = limit(self.idt.len() as u64 / 8) as u16;
+        let is_long = cpu.msr.efer & EFER_LMA != 0;
+        let (ldt, tss) = if self.has_wide_tss || is_long { (0x82, 0x8B) } else { (0x82, 0x83) };
         let unusable = if random.one_in(16) { Attributes::UNUSABLE } else { 0 };
         let system = |entry: u64, limit: usize, attributes: u32| Segment {
             selector: (entry << 3) as u16,
@@ -145,7 +150,7 @@ impl Tables {
     /// Finds memory for the tables and writes them there.
     pub(crate) fn place(&self, random: &mut Prng, cpu: &mut Cpu, map: Map, arena: &Arena) {
         let mut put = |cpu: &Cpu, bytes: &[u8]| {
-            let base = room(random, cpu, map, bytes.len() as u64);
+            let base = room(random, cpu, (map, arena), bytes.len() as u64);
             poke(cpu, map, arena, base, bytes);
             base
         };
@@ -161,12 +166,13 @@ impl Tables {
 }
 
 /// A linear address with RAM for `len` bytes, now and then one with anything.
-fn room(random: &mut Prng, cpu: &Cpu, map: Map, len: u64) -> u64 {
+fn room(random: &mut Prng, cpu: &Cpu, (map, arena): (Map, &Arena), len: u64) -> u64 {
     let mut base = 0;
     for _ in 0..8 {
         let offset = if random.one_in(8) { random.below(4096) } else { random.below(4096 - len) };
         base = random.next() & 0xFF_F000 | offset;
-        if random.one_in(32) || matches!(map.kind(gated(cpu, base >> 12)), Kind::Ram(_)) {
+        let page = paging::page(cpu, arena, base >> 12).unwrap_or(0);
+        if random.one_in(32) || matches!(map.kind(gated(cpu, page)), Kind::Ram(_)) {
             break;
         }
     }
@@ -183,9 +189,30 @@ struct Maker {
     is_wide: bool,
     /// An 80286: the last word of every descriptor is zero.
     is_old: bool,
+    /// Long mode: gates of 16 bytes, 64-bit code among the rest.
+    is_long: bool,
 }
 
 impl Maker {
+    /// Bytes of a word of a frame.
+    fn frame_word(&self) -> usize {
+        match (self.is_long, self.is_wide) {
+            (true, _) => 8,
+            (_, true) => 4,
+            _ => 2,
+        }
+    }
+
+    /// An entry of the IDT.
+    fn whole_gate(&self, random: &mut Prng, kinds: &[u64]) -> Vec<u8> {
+        let mut gate = self.gate(random, kinds).to_vec();
+        if self.is_long {
+            let high = if random.one_in(16) { random.next() } else { 0 };
+            gate.extend(high.to_le_bytes());
+        }
+        gate
+    }
+
     /// An entry of the GDT.
     fn entry(&self, random: &mut Prng, number: u64) -> [u8; 8] {
         let level = random.below(4);
@@ -215,6 +242,8 @@ impl Maker {
                 let kind = random.pick(&[3, 0xB]);
                 self.segment(random, kind, level)
             }
+            // The second half of a long one.
+            _ if self.is_long && number % 2 == 0 && !random.one_in(8) => [0; 8],
             _ if random.one_in(32) => self.gate(random, &[5]),
             _ => self.gate(random, &[4, 0xC, 0xC]),
         }
@@ -241,7 +270,11 @@ impl Maker {
             // Not accessed yet.
             access &= !1;
         }
-        let high = (limit >> 16) | u64::from(is_wide) << 6 | granular << 7 | base >> 24 << 8;
+        // L with D now and then, which is no code at all.
+        let is_64_bit = self.is_long && kind & 0x18 == 0x18 && !random.one_in(3);
+        let is_wide = is_wide && (!is_64_bit || random.one_in(16));
+        let size = u64::from(is_wide) << 6 | u64::from(is_64_bit) << 5;
+        let high = (limit >> 16) | size | granular << 7 | base >> 24 << 8;
         let high = if self.is_old && !random.one_in(16) { 0 } else { high };
         (limit & 0xFFFF | (base & 0xFF_FFFF) << 16 | access << 40 | high << 48).to_le_bytes()
     }
@@ -295,8 +328,20 @@ fn stacks(random: &mut Prng, is_wide: bool) -> Vec<u8> {
     bytes
 }
 
+/// A 64-bit TSS, with the interrupt stack table.
+fn long_stacks(random: &mut Prng) -> Vec<u8> {
+    let mut bytes = vec![0; 0x68];
+    bytes[0x66] = random.below(0x70) as u8;
+    for at in (4..0x1C).step_by(8).chain((0x24..0x5C).step_by(8)) {
+        let mask = if random.one_in(16) { u64::MAX } else { 0xFF_FFFF };
+        let pointer = random.next() & mask;
+        bytes[at..at + 8].copy_from_slice(&pointer.to_le_bytes());
+    }
+    bytes
+}
+
 /// The frame of a RETF or an IRET to this level or an outer one.
-fn frame(random: &mut Prng, level: u8, is_wide: bool) -> Vec<u8> {
+fn frame(random: &mut Prng, level: u8, size: usize) -> Vec<u8> {
     let outer = if random.one_in(3) { random.below(4) } else { 0 };
     let level = u64::from(level).max(outer);
     let (pointer, stack) = stack(random, level);
@@ -308,6 +353,5 @@ fn frame(random: &mut Prng, level: u8, is_wide: bool) -> Vec<u8> {
     } else {
         &[offset, code, flags, pointer, stack]
     };
-    let size = if is_wide { 4 } else { 2 };
     values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(size)).collect()
 }

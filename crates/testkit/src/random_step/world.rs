@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use realmode::{Access, Bus, Control, Cpu, Fault, Linear, Phys, Prepared, Reply, Request};
 
 use super::memory::{Arena, PAGES, RAM_PAGES};
+use super::paging;
 use super::state::Case;
 use crate::prng::mix;
 
@@ -33,6 +34,9 @@ pub(crate) struct Map {
 
 impl Map {
     pub(crate) fn kind(self, page: u64) -> Kind {
+        if let Some(table) = paging::table(page) {
+            return Kind::Rom(table);
+        }
         let hash = mix(page ^ self.salt);
         let choice = hash >> 32;
         match hash % 64 {
