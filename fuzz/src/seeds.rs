@@ -9,7 +9,7 @@ use crate::snapshot::{HONEST_MACHINES, HONEST_PROCESSORS};
 
 /// Files of a target that are made from cases, and those that are made from nothing.
 const FROM_CASES: usize = 60;
-const FROM_NOTHING: u64 = 32;
+const FROM_NOTHING: u64 = 48;
 /// Bytes that are enough for a processor in any state.
 const PROCESSOR: usize = 1200;
 
@@ -125,8 +125,8 @@ fn snapshots(add: &mut impl FnMut(&'static str, String, Vec<u8>)) {
                 format!("honest-{kind}-{choice}"),
                 [&[kind, 0xFF], &bytes[..]].concat(),
             );
-            for edits in 0..6 {
-                let edited = [&[kind, choice as u8][..], &random(edits, 6 << edits)].concat();
+            for edits in 0..10 {
+                let edited = [&[kind, choice as u8][..], &random(edits, 3 << (edits % 6))].concat();
                 add("snapshot", format!("edited-{kind}-{choice}-{edits}"), edited);
             }
         }

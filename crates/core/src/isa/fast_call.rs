@@ -93,9 +93,11 @@ fn sysenter(m: &mut Machine<'_, '_>, _: &Op) -> Step {
 }
 
 /// SYSEXIT goes to ECX and EDX, with REX.W to RCX and RDX in 64-bit code.
+///
+/// The level is looked at first: at level 3 of long mode Zen 3 raises #GP, not #UD.
 fn sysexit(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    require_sysenter(m)?;
     m.require_cpl(0)?;
+    require_sysenter(m)?;
     let code = Code::of(op.width == 8);
     let (mask, distance) = match code {
         Code::Bits64 => (u64::MAX, 32),

@@ -515,6 +515,10 @@ fn sysenter_without_a_segment_and_sysexit_at_level_3_are_refused() {
     amd.profile = Profile::AMD;
     amd.cpu.msr.sysenter_cs = 0x100;
     refuses(&mut amd, Fault::UD);
+    // As measured on Zen 3: the level comes before the mode.
+    let mut outer_amd = guest(3, &[0x0F, 0x35]);
+    outer_amd.profile = Profile::AMD;
+    refuses(&mut outer_amd, gp(0));
 }
 
 // ---- addresses ----
