@@ -243,7 +243,7 @@ impl Maker {
                 self.segment(random, kind, level)
             }
             // The second half of a long one.
-            _ if self.is_long && number % 2 == 0 && !random.one_in(8) => [0; 8],
+            _ if self.is_long && number.is_multiple_of(2) && !random.one_in(8) => [0; 8],
             _ if random.one_in(32) => self.gate(random, &[5]),
             _ => self.gate(random, &[4, 0xC, 0xC]),
         }
