@@ -117,7 +117,10 @@ fn host_profiles() -> Vec<(&'static Profile, bool)> {
     let (vendor, signature) = (__cpuid(0).ebx, __cpuid(1).eax);
     let family = (signature >> 8 & 15) + (signature >> 20 & 255);
     let is_amd = vendor == u32::from_le_bytes(*b"Auth");
-    vec![(&Profile::INTEL, false), (&Profile::AMD, is_amd && family == 0x19)]
+    let model = (signature >> 4 & 15) | (signature >> 12 & 0xF0);
+    // Of family 19h, these models are Zen 4, and the others Zen 3.
+    let is_zen_4 = is_amd && family == 0x19 && matches!(model, 0x10..0x20 | 0x60..0xB0);
+    vec![(&Profile::INTEL, false), (&Profile::AMD, is_zen_4)]
 }
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]

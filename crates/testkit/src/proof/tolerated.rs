@@ -1,6 +1,7 @@
 //! Differences between this emulator and silicon that are not errors: each with what the manual
 //! says, and as narrow as it can be said.
 
+use realmode::arch::rflags::{ARITH, ZF};
 use realmode::arch::vector;
 
 use super::case::{Case, Mode};
@@ -91,6 +92,19 @@ pub const TOLERATED: &[Tolerated] = &[
             let is_gp =
                 matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
             matches!(seen.form.name, "CALL" | "RETF" | "IRET") && is_gp && seen.theirs.end == ss
+        },
+    },
+    Tolerated {
+        name: "flags of a scan",
+        what: "Zen 3 keeps the flags of BSF and BSR but for ZF; a profile of AMD has Zen 4's",
+        section: "APM vol. 3, \"BSF\", \"BSR\": undefined",
+        masks: Masks::Bits(5),
+        applies: |seen| {
+            let undefined = ARITH & !ZF;
+            let Difference::Flags { ours, theirs } = seen.difference else { return false };
+            matches!(seen.form.name, "BSF" | "BSR")
+                && (ours ^ theirs) & !undefined == 0
+                && (theirs ^ seen.case.rflags) & undefined == 0
         },
     },
     Tolerated {

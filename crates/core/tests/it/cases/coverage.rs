@@ -28,13 +28,11 @@ const LINES: [&str; 119] = [
 ];
 
 /// Lines about what is not executed yet, for the issues that they belong to.
-const LATER: [(&str, &str); 8] = [
+const LATER: &[(&str, &str)] = &[
     ("M14", "VMOVUPS is recognised and not executed"),
     ("B04", "a matter of the VMX backend"),
     ("A17", "masked moves and gathers are AVX"),
     ("A20", "FXSAVE and FXRSTOR belong to the SIMD state"),
-    ("P13", "canonical addresses are long mode's; its real-mode half is W07"),
-    ("P22", "SYSRET is long mode's"),
     ("P29", "64-bit table bases are long mode's, real-mode segmentation with PE is vm86's"),
     ("P31", "virtual interrupts are vm86's; CLI and STI with CR4.PVI have cases"),
 ];
