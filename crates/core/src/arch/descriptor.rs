@@ -135,6 +135,13 @@ impl Segment {
         Segment { attributes: Attributes(self.attributes.0 | 1), ..self }
     }
 
+    /// A segment of virtual-8086 mode: 64 KiB of data at level 3, also in CS and SS (SDM vol. 3B,
+    /// "8086 Emulation").
+    pub(crate) const fn virtual_8086(selector: u16) -> Segment {
+        let base = (selector as u64) << 4;
+        Segment { selector, base, limit: 0xFFFF, attributes: Attributes(0xF3) }
+    }
+
     /// The null selector that SS may hold in 64-bit code inside level 3.
     pub(crate) const fn null_stack(level: u8) -> Segment {
         let mut null = Segment::null(level as u16);

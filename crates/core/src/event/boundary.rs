@@ -69,7 +69,8 @@ impl Machine<'_, '_> {
         }
         let traced = self.cpu.rflags & (TF | RF) != 0;
         let watched = self.cpu.dr7 & (DR7_ENABLE | DR7_GD) != 0;
-        if traced || watched || shadow.is_any() || self.cpu.pending.debug != 0 {
+        let told = self.has_virtual_interrupt();
+        if traced || watched || told || shadow.is_any() || self.cpu.pending.debug != 0 {
             Boundary::Step
         } else {
             Boundary::Run

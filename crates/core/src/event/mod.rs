@@ -1,10 +1,12 @@
 //! Events: what is taken at an instruction boundary, and its delivery in software.
 
+pub(crate) mod bitmap;
 pub(crate) mod boundary;
 pub(crate) mod breakpoint;
 pub(crate) mod long;
 pub(crate) mod protected;
 pub(crate) mod real;
+pub(crate) mod virtual_8086;
 
 use crate::arch::control::DR7_GD;
 use crate::arch::msr::DEBUGCTL_BTF;

@@ -6,6 +6,7 @@ use crate::arch::registers::{Reg, SegReg};
 use crate::arch::rflags::{IF, NT, RF, TF, VM};
 use crate::arch::vector;
 use crate::bus::Access;
+use crate::event::virtual_8086::PUSHED;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
@@ -89,8 +90,8 @@ impl Stack<'_> {
     }
 }
 
-/// The most words of a frame: SS, ESP, EFLAGS, CS, EIP, error code.
-const FRAME: usize = 6;
+/// The most words of a frame: GS, FS, DS, ES, SS, ESP, EFLAGS, CS, EIP, error code.
+const FRAME: usize = 10;
 
 impl<'m> Machine<'_, 'm> {
     /// Delivers `vector` through the IDT.
@@ -104,9 +105,7 @@ impl<'m> Machine<'_, 'm> {
         if self.is_long_mode() {
             return self.deliver_long(vector, error_code, origin, resume);
         }
-        if self.cpu.is_virtual_8086() {
-            return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
-        }
+        let is_virtual = self.cpu.is_virtual_8086();
         let gate = self.read_gate(vector, origin)?;
         let cpl = self.cpu.cpl();
         let target = self.gate_target(&gate, cpl, origin)?;
@@ -122,6 +121,11 @@ impl<'m> Machine<'_, 'm> {
             frame[count] = value;
             count += 1;
         };
+        if is_virtual {
+            for reg in PUSHED {
+                add(u64::from(self.cpu.segment(reg).selector));
+            }
+        }
         if inner {
             add(u64::from(self.cpu.segment(SegReg::Ss).selector));
             add(self.cpu.gpr[Reg::Rsp]);
@@ -138,6 +142,9 @@ impl<'m> Machine<'_, 'm> {
         }
         let esp = self.write_frame(&stack, &frame[..count], gate.is_wide)?;
         self.enter_at(&target, &stack, esp, u64::from(gate.offset))?;
+        if is_virtual {
+            self.drop_virtual_segments();
+        }
         let clear = TF | NT | RF | VM | if gate.is_interrupt { IF } else { 0 };
         self.set_rflags(self.rflags() & !clear);
         self.epoch_stale = true;
@@ -197,6 +204,10 @@ impl<'m> Machine<'_, 'm> {
             return Err(Fault::with_code(vector::NP, code).into());
         }
         let new_cpl = if attributes.is_conforming() { cpl } else { dpl };
+        // Virtual-8086 mode is left for level 0 alone.
+        if self.cpu.is_virtual_8086() && new_cpl != 0 {
+            return Err(Fault::with_code(vector::GP, code).into());
+        }
         self.incoming_code(gate.selector, (linear, raw), new_cpl)
     }
 

@@ -10,9 +10,9 @@ use crate::arch::vector;
 use crate::bus::Access;
 use crate::event::protected::Origin;
 use crate::fault::Fault;
-use crate::isa::far_protected;
 use crate::isa::operand::Operand::{Ap, Gv, Ib, Iw, Ma, Mp};
 use crate::isa::row::{Exec, Modes, Row, Size64, one, sized};
+use crate::isa::{far_protected, virtual_8086};
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::access::Operand;
 use crate::mem::segment::real_segment;
@@ -203,17 +203,25 @@ fn ret<W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 /// IRET. NMIs are let in again by an IRET that succeeds, not by one that faults.
 fn iret<W: Width>(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     m.intercept(Intercepted::Iret)?;
-    if !m.cpu.is_real_mode() {
+    if !m.is_real() {
         return far_protected::iret::<W>(m);
     }
+    let is_virtual = m.cpu.is_virtual_8086();
+    if is_virtual {
+        virtual_8086::require_flags::<W>(m)?;
+    }
     let [offset, selector, image] = top::<W, 3>(m)?;
+    let flags = if is_virtual {
+        virtual_8086::popped_flags::<W>(m, image)?
+    } else {
+        // SDM vol. 2A, "IRET": the 32-bit form can set RF, and keeps VM, VIF and VIP.
+        let kept = if W::BYTES == 2 { !0xFFFF } else { VM | VIF | VIP };
+        m.profile.canonical_flags(m.rflags() & kept | image & !kept)
+    };
     let cs = target(m, selector as u16, offset)?;
     m.set_stack_offset(m.stack_offset(3 * W::BYTES as i64));
     go(m, cs, offset);
-    // SDM vol. 2A, "IRET": the 32-bit form can set RF, and keeps VM, VIF and VIP.
-    let kept = if W::BYTES == 2 { !0xFFFF } else { VM | VIF | VIP };
-    let flags = m.rflags() & kept | image & !kept;
-    m.set_rflags(m.profile.canonical_flags(flags));
+    m.set_rflags(flags);
     m.keep_rf = W::BYTES != 2;
     m.cpu.nmi_blocked = false;
     m.epoch_stale = true;
@@ -226,7 +234,12 @@ fn software_interrupt(m: &mut Machine<'_, '_>, vector: u8) -> Step {
 }
 
 fn int(m: &mut Machine<'_, '_>, op: &Op) -> Step {
-    software_interrupt(m, op.imm as u8)
+    let vector = op.imm as u8;
+    if m.cpu.is_virtual_8086() {
+        m.intercept(Intercepted::SoftwareInterrupt)?;
+        return virtual_8086::interrupt(m, vector);
+    }
+    software_interrupt(m, vector)
 }
 
 fn int3(m: &mut Machine<'_, '_>, _: &Op) -> Step {

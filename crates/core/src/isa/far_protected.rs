@@ -8,7 +8,7 @@ use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::event::protected::word_size;
 use crate::fault::Fault;
-use crate::isa::far_long;
+use crate::isa::{far_long, virtual_8086};
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
 use crate::stop::UnimplementedReason;
@@ -279,7 +279,7 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
     if m.is_long_mode() {
         return far_long::iret::<W>(m);
     }
-    if m.rflags() & NT != 0 || m.cpu.is_virtual_8086() {
+    if m.rflags() & NT != 0 {
         return Err(Leave::Unimplemented(UnimplementedReason::Mode));
     }
     let width = W::BYTES as i64;
@@ -288,16 +288,23 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
     let image = m.peek::<W>(2 * width)?.to_u64();
     let cpl = m.cpu.cpl();
     if W::BYTES == 4 && image & VM != 0 && cpl == 0 {
-        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+        virtual_8086::enter(m, offset, selector, image)?;
+        return_from_interrupt::<W>(m);
+        return Ok(());
     }
     let target = return_target(m, selector)?;
     let flags = returned_flags::<W>(m, image, cpl);
     leave_for::<W>(m, &target, offset, 3 * width, 0)?;
-    m.keep_rf = W::BYTES != 2;
     m.set_rflags(flags);
+    return_from_interrupt::<W>(m);
+    Ok(())
+}
+
+/// What every IRET ends with.
+fn return_from_interrupt<W: Width>(m: &mut Machine<'_, '_>) {
+    m.keep_rf = W::BYTES != 2;
     m.cpu.nmi_blocked = false;
     m.epoch_stale = true;
-    Ok(())
 }
 
 /// EFLAGS after IRET (SDM vol. 2A, "IRET": RETURN-TO-SAME-PRIVILEGE-LEVEL).

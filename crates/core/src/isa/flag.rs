@@ -1,7 +1,5 @@
 //! Single flags: CLC STC CMC, CLD STD, CLI STI.
 
-use crate::arch::control::{CR4_PVI, CR4_VME};
-use crate::arch::cpuid::Features;
 use crate::arch::rflags::{CF, DF, IF, VIF, VIP};
 use crate::fault::Fault;
 use crate::isa::row::{Row, one};
@@ -74,8 +72,5 @@ fn interrupt_flag(m: &Machine<'_, '_>) -> Result<u64, Leave> {
     if cpu.is_real_mode() || cpl <= cpu.iopl() {
         return Ok(IF);
     }
-    let extension = if cpu.is_virtual_8086() { CR4_VME } else { CR4_PVI };
-    // A host may have set bits of CR4 that the processor does not have.
-    let has_flag = cpu.cr4 & extension != 0 && m.profile.has(Features::VME);
-    if cpl == 3 && has_flag { Ok(VIF) } else { Err(Fault::GP.into()) }
+    if m.has_vme() || m.has_pvi() { Ok(VIF) } else { Err(Fault::GP.into()) }
 }

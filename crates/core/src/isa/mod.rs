@@ -33,6 +33,7 @@ pub(crate) mod string;
 pub(crate) mod system;
 pub(crate) mod table;
 pub(crate) mod undefined;
+pub(crate) mod virtual_8086;
 pub(crate) mod vmx;
 
 use crate::isa::row::Row;

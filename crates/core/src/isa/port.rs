@@ -6,10 +6,9 @@ use crate::fault::Fault;
 use crate::isa::operand::Operand::{Al, Dx, Ib, Rax, Xb, Xv, Yb, Yv};
 use crate::isa::repeat::{Condition, Equal, StringOp, StringOperand, once, repeat};
 use crate::isa::row::{Exec, Row, one};
-use crate::machine::{Leave, Machine, Road, Step};
+use crate::machine::{Machine, Road, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
-use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
 /// The most bytes that go to or come from a port in one call of the bus. Fits the restart record.
@@ -18,9 +17,6 @@ const BLOCK: usize = 512;
 const ES: u8 = SegReg::Es as u8;
 /// AL, AX, EAX.
 const ACCUMULATOR: u8 = Reg::Rax as u8;
-
-/// Where a 32- or 64-bit TSS says where its permission bitmap begins.
-const BITMAP_BASE: u32 = 0x66;
 
 impl Machine<'_, '_> {
     /// May the program use all ports, whatever the bitmap says?
@@ -34,35 +30,7 @@ impl Machine<'_, '_> {
         if self.has_port_privilege() {
             return Ok(());
         }
-        self.check_bitmap(port, size)
-    }
-
-    /// The permission bitmap of a 32- or 64-bit TSS: a clear bit for every byte of the port. Two
-    /// bytes of it are read whatever the port, and both must lie in the TSS.
-    #[cold]
-    #[inline(never)]
-    fn check_bitmap(&mut self, port: u16, size: usize) -> Step {
-        if self.cpu.is_virtual_8086() {
-            return Err(Leave::Unimplemented(UnimplementedReason::Mode));
-        }
-        let tr = self.cpu.tr;
-        let is_wide = tr.attributes.segment_type() & 8 != 0;
-        if !is_wide || !tr.attributes.is_usable() || tr.limit < BITMAP_BASE + 1 {
-            return Err(Fault::GP.into());
-        }
-        let start = self.read_tss_word(BITMAP_BASE)?;
-        let at = u32::from(start) + u32::from(port >> 3);
-        if at + 1 > tr.limit {
-            return Err(Fault::GP.into());
-        }
-        let denied = self.read_tss_word(at)? >> (port & 7) & ((1 << size) - 1);
-        if denied != 0 { Err(Fault::GP.into()) } else { Ok(()) }
-    }
-
-    fn read_tss_word(&mut self, at: u32) -> Result<u16, Leave> {
-        let mut bytes = [0; 2];
-        self.read_linear(self.cpu.tr.base.wrapping_add(u64::from(at)), &mut bytes)?;
-        Ok(u16::from_le_bytes(bytes))
+        if self.is_port_denied(port, size)? { Err(Fault::GP.into()) } else { Ok(()) }
     }
 
     fn dx(&self) -> u16 {

@@ -5,10 +5,10 @@ use crate::arch::rflags::{ARITH, IF, IOPL, RF, VIF, VIP, VM};
 use crate::bus::Access;
 use crate::isa::operand::Operand::{self, Cs, Ds, Es, Ev, Fs, Gs, Ib, Ibs, Iw, Iz, Ss, Zv};
 use crate::isa::row::{Exec, Modes, Row, Size64, one, sized, two};
+use crate::isa::virtual_8086;
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::{Generation, Vendor};
-use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
 const SS: u8 = SegReg::Ss as u8;
@@ -144,25 +144,25 @@ fn popa<W: Width>(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     Ok(())
 }
 
-/// Virtual-8086 mode below IOPL 3 has rules of its own.
-fn require_iopl(m: &Machine<'_, '_>) -> Step {
-    if m.cpu.is_virtual_8086() && m.cpu.rflags & IOPL != IOPL {
-        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
-    }
-    Ok(())
-}
-
 fn pushf<W: Width>(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    require_iopl(m)?;
+    if m.cpu.is_virtual_8086() {
+        let image = virtual_8086::pushed_flags::<W>(m)?;
+        return m.push(W::from_u64(image));
+    }
     // SDM vol. 2B, "PUSHF": RF and VM read as zero.
     let image = m.rflags() & !(RF | VM);
     m.push(W::from_u64(image))
 }
 
 fn popf<W: Width>(m: &mut Machine<'_, '_>, _: &Op) -> Step {
-    require_iopl(m)?;
-    let image = m.peek::<W>(0)?.to_u64();
-    let new = popped_flags::<W>(m, image);
+    let new = if m.cpu.is_virtual_8086() {
+        virtual_8086::require_flags::<W>(m)?;
+        let image = m.peek::<W>(0)?.to_u64();
+        virtual_8086::popped_flags::<W>(m, image)? & !RF
+    } else {
+        let image = m.peek::<W>(0)?.to_u64();
+        popped_flags::<W>(m, image)
+    };
     m.set_stack_offset(m.stack_offset(W::BYTES as i64));
     m.set_rflags(new);
     Ok(())

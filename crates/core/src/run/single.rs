@@ -30,6 +30,9 @@ impl Runner<'_, '_> {
             self.m.note_debug(breakpoints.into());
             return self.raise(Fault::new(vector::DB));
         }
+        if self.m.has_virtual_interrupt() {
+            return self.raise(Fault::GP);
+        }
         let current = match self.fetch_and_decode() {
             Ok(current) => current,
             Err(leave) => {

@@ -539,6 +539,21 @@ fn p23_only_fs_and_gs_have_a_base_in_64_bit_code() {
 }
 
 #[test]
+fn p29_a_table_has_a_base_of_64_bits_in_compatibility_mode_too() {
+    // mov ds, eax
+    let mut near = guest(0, &[0x8E, 0xD8]);
+    near.cpu.seg[SegReg::Cs as usize] = segment(CODE32, 0xC09B);
+    near.cpu.gpr[Reg::Rax] = u64::from(DATA);
+    let mut far = Guest { cpu: near.cpu.clone(), ..guest(0, &[0x8E, 0xD8]) };
+    near.step();
+    assert_eq!(near.cpu.segment(SegReg::Ds).base, 0);
+    // Nothing is there: the descriptor is all ones.
+    far.cpu.gdtr.base += 1 << 32;
+    far.step();
+    assert_eq!(far.cpu.segment(SegReg::Ds).base, 0xFFFF_FFFF);
+}
+
+#[test]
 fn p13_the_last_byte_of_an_operand_has_to_be_canonical_too() {
     // mov eax, [rbx]; mov eax, [rbp]
     for (code, fault) in [([0x8B, 0x03, 0x90], gp(0)), ([0x8B, 0x45, 0x00], Fault::SS)] {

@@ -32,3 +32,4 @@ mod shift;
 mod snapshot;
 mod string;
 mod system;
+mod virtual_8086;

@@ -33,8 +33,6 @@ const LATER: &[(&str, &str)] = &[
     ("B04", "a matter of the VMX backend"),
     ("A17", "masked moves and gathers are AVX"),
     ("A20", "FXSAVE and FXRSTOR belong to the SIMD state"),
-    ("P29", "64-bit table bases are long mode's, real-mode segmentation with PE is vm86's"),
-    ("P31", "virtual interrupts are vm86's; CLI and STI with CR4.PVI have cases"),
 ];
 
 /// Prints past the test harness, which would keep it to itself.
