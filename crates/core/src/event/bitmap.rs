@@ -10,8 +10,8 @@ const BITMAP_BASE: u32 = 0x66;
 const REDIRECTION: u32 = 32;
 
 impl Machine<'_, '_> {
-    /// Is a program below IOPL denied one of the bytes of a port? A clear bit allows it. Two bytes of
-    /// the bitmap are read whatever the port, and both must lie in the TSS.
+    /// Is a program below IOPL denied one of the bytes of a port? A clear bit allows it. Two bytes
+    /// of the bitmap are read whatever the port, and both must lie in the TSS.
     #[cold]
     #[inline(never)]
     pub(crate) fn is_port_denied(&mut self, port: u16, size: usize) -> Result<bool, Leave> {

@@ -2,8 +2,8 @@
 //! that were loaded from them, and a stack that returns somewhere. Most entries are what software
 //! would put there, so that loads and transfers succeed and go on; some are anything.
 
-use realmode::arch::control::{CR0_PE, EFER_LMA};
-use realmode::arch::rflags::{IOPL, NT, VM};
+use realmode::arch::control::{CR0_PE, CR4_VME, EFER_LMA};
+use realmode::arch::rflags::{IOPL, NT, VIF, VIP, VM};
 use realmode::{Attributes, Cpu, Generation, Profile, Reg, SegReg, Segment};
 
 use super::memory::Arena;
@@ -30,8 +30,10 @@ pub(crate) fn enter(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) -> Tabl
         }
         return tables;
     }
+    let real = cpu.seg;
     flags(random, profile, cpu);
     match random.below(8) {
+        _ if cpu.rflags & VM != 0 => virtual_8086(random, cpu, &real),
         // As software that has just set PE: real-mode segments, of level 0 or 3.
         0 => {
             let level = random.pick(&[0, 0, 0x60]);
@@ -62,12 +64,29 @@ pub(crate) fn enter(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) -> Tabl
 /// Registers that may hold a selector.
 const REGISTERS: [Reg; 7] = [Reg::Rax, Reg::Rcx, Reg::Rdx, Reg::Rbx, Reg::Rbp, Reg::Rsi, Reg::Rdi];
 
-/// Few task switches and little virtual-8086 mode: neither is executed.
+/// Virtual-8086 mode, mostly with the segments that it has, with and without its extensions.
+fn virtual_8086(random: &mut Prng, cpu: &mut Cpu, real: &[Segment; 6]) {
+    for (segment, real) in cpu.seg.iter_mut().zip(real) {
+        let base = u64::from(real.selector) << 4;
+        let attributes = Attributes(0xF3);
+        *segment = Segment { selector: real.selector, base, limit: 0xFFFF, attributes };
+    }
+    if random.one_in(16) {
+        cpu.seg = *real;
+    }
+    cpu.rip &= 0xFFFF;
+    if random.one_in(2) {
+        cpu.cr4 |= CR4_VME;
+        cpu.rflags |= random.pick(&[0, VIF, VIP, VIF]);
+    }
+}
+
+/// Few task switches: they are not executed.
 fn flags(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
     if !random.one_in(16) {
         cpu.rflags &= !NT;
     }
-    if profile.generation >= Generation::I80386 && random.one_in(48) {
+    if profile.generation >= Generation::I80386 && random.one_in(8) {
         cpu.rflags |= VM;
     }
     if random.one_in(2) {

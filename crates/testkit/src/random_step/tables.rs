@@ -1,6 +1,7 @@
 //! Descriptor tables and task-state segments of random processors.
 
 use realmode::arch::control::{CR0_PE, EFER_LMA};
+use realmode::arch::rflags::VM;
 use realmode::{Attributes, Cpu, Generation, Profile, SegReg, Segment, TableRegister};
 
 use super::memory::Arena;
@@ -348,10 +349,23 @@ fn frame(random: &mut Prng, level: u8, size: usize) -> Vec<u8> {
     let flags = random.next() & 0x3ED7;
     let code = (CODE + level) << 3 | level;
     let offset = random.next() & 0xFFFF;
+    if level == 0 && size == 4 && random.one_in(3) {
+        return virtual_frame(random, offset);
+    }
     let values: &[u64] = if random.one_in(2) {
         &[offset, code, pointer, stack]
     } else {
         &[offset, code, flags, pointer, stack]
     };
     values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(size)).collect()
+}
+
+/// The frame of an IRET to virtual-8086 mode.
+fn virtual_frame(random: &mut Prng, offset: u64) -> Vec<u8> {
+    let flags = random.next() & 0x1F_7ED7 | VM;
+    let mut values = [offset, 0, flags, random.next() & 0xFFFF, 0, 0, 0, 0, 0];
+    for selector in [1, 4, 5, 6, 7, 8] {
+        values[selector] = random.next() & 0xFFFF;
+    }
+    values.iter().flat_map(|value| (*value as u32).to_le_bytes()).collect()
 }
