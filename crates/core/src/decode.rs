@@ -6,6 +6,7 @@ pub(crate) mod vector;
 use crate::arch::registers::{RIP_SLOT, SegReg, ZERO_SLOT};
 use crate::isa::operand::{Imm, Plan};
 use crate::isa::row::{Exec, Form, Map, Modes, NO_DIGIT, Prefix, Size64, Traits};
+use crate::isa::simd::available;
 use crate::isa::table::{self, Entry};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
@@ -603,6 +604,7 @@ impl Decoder<'_> {
             Imm::None if row.plan.has(Plan::MOFFS) => {
                 cursor.number(usize::from(self.address_size()))?
             }
+            Imm::None if self.prefixes.is_vector => self.vector_fields(),
             Imm::None => 0,
             Imm::Byte => cursor.number(1)?,
             Imm::ByteSigned | Imm::Rel8 => cursor.signed(1)?,
@@ -643,6 +645,7 @@ impl Decoder<'_> {
         };
         match row.exec() {
             Exec::Unimplemented => unimplemented,
+            Exec::NotExecuted(set) => available::not_executed(set),
             Exec::One(handler) => handler,
             Exec::Forms(forms) => forms[usize::from(is_memory)],
             Exec::Sizes(sizes) => sizes[size],

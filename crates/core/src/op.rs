@@ -13,7 +13,7 @@ pub(crate) struct Op {
     /// `None` only in an empty cache line, so that all zero is empty.
     pub(crate) handler: Option<Handler>,
     /// The immediate, extended as the instruction extends it; a relative displacement counts
-    /// from the end of the block.
+    /// from the end of the block. With VEX and without an immediate, vvvv and L.
     pub(crate) imm: u64,
     /// Displacement of the memory operand.
     pub(crate) disp: i32,
@@ -44,10 +44,23 @@ pub(crate) struct Op {
 
 const _: () = assert!(size_of::<Op>() == 32);
 
+/// Where the immediate of an instruction with VEX that has none keeps VEX.L.
+pub(crate) const VEX_L: u64 = 1 << 8;
+
 impl Op {
     /// Bytes from the beginning of this instruction to the end of its block.
     pub(crate) fn until_end(&self) -> u64 {
         u64::from(self.len) + u64::from(self.tail)
+    }
+
+    /// VEX.vvvv of an instruction without an immediate.
+    pub(crate) fn vvvv(&self) -> u8 {
+        self.imm as u8 & 15
+    }
+
+    /// VEX.L of an instruction without an immediate.
+    pub(crate) fn is_256(&self) -> bool {
+        self.imm & VEX_L != 0
     }
 
     /// No instruction.

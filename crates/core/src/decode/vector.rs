@@ -7,6 +7,7 @@ use crate::arch::registers::ZERO_SLOT;
 use crate::isa::operand::{Operand, Plan};
 use crate::isa::row::{Map, Vector};
 use crate::isa::table::Entry;
+use crate::op::VEX_L;
 
 /// EVEX's third byte: zeroing, L'L, b, V' (inverted), mask register.
 pub(crate) const EVEX_Z: u8 = 0x80;
@@ -103,6 +104,13 @@ impl Decoder<'_> {
             prefixes.length
         };
         row.vector.lengths >> length & 1 != 0
+    }
+
+    /// VEX.vvvv and VEX.L, as an op without an immediate keeps them.
+    pub(super) fn vector_fields(&self) -> u64 {
+        let prefixes = &self.prefixes;
+        let vvvv = if self.is_long() { prefixes.vvvv } else { prefixes.vvvv & 7 };
+        u64::from(vvvv) | if prefixes.length & 1 != 0 { VEX_L } else { 0 }
     }
 
     /// Is the instruction defined? Called where a row has been found for it.

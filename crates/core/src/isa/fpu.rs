@@ -15,6 +15,7 @@ use crate::isa::row::{Exec, Row, one};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::{Generation, Vendor};
+use crate::state::Fpu;
 use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
@@ -218,14 +219,14 @@ fn require_available(m: &Machine<'_, '_>) -> Step {
 }
 
 /// #MF for an error of an earlier instruction, if CR0.NE asks for an exception.
-fn require_no_error(m: &Machine<'_, '_>) -> Step {
+pub(crate) fn require_no_error(m: &Machine<'_, '_>) -> Step {
     let reported = m.cpu.fpu.status & FSW_SUMMARY != 0 && m.cpu.cr0 & CR0_NE != 0;
     if reported { Err(Fault::MF.into()) } else { Ok(()) }
 }
 
 /// With CR0.NE clear the error goes out on the FERR pin, and the instruction goes on, as IGNNE
 /// makes it.
-fn signal_error(m: &mut Machine<'_, '_>) -> Step {
+pub(crate) fn signal_error(m: &mut Machine<'_, '_>) -> Step {
     if m.cpu.fpu.status & FSW_SUMMARY != 0 {
         m.require_careful()?;
         m.bus.fpu_error(&mut m.control);
@@ -254,14 +255,13 @@ fn fldcw(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_no_error(m)?;
     let value = m.load::<u16>(op)?;
     signal_error(m)?;
-    m.cpu.fpu.control = value & FCW_WRITABLE | FCW_FIXED;
-    summarise(m);
+    set_control(&mut m.cpu.fpu, value);
     Ok(())
 }
 
-/// Derives the error summary: an unmasked exception.
-fn summarise(m: &mut Machine<'_, '_>) {
-    let fpu = &mut m.cpu.fpu;
+/// Sets FCW, and derives the error summary of FSW: an unmasked exception.
+pub(crate) fn set_control(fpu: &mut Fpu, value: u16) {
+    fpu.control = value & FCW_WRITABLE | FCW_FIXED;
     let unmasked = fpu.status & !fpu.control & FSW_EXCEPTIONS != 0;
     let summary = if unmasked { FSW_SUMMARY | FSW_BUSY } else { 0 };
     fpu.status = fpu.status & !(FSW_SUMMARY | FSW_BUSY) | summary;

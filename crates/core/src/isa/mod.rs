@@ -26,6 +26,7 @@ pub(crate) mod protected;
 pub(crate) mod repeat;
 pub(crate) mod row;
 pub(crate) mod segment;
+pub(crate) mod segment_base;
 pub(crate) mod shift;
 pub(crate) mod simd;
 pub(crate) mod stack;
@@ -49,6 +50,10 @@ pub(crate) struct Family {
 /// one's encoding by a prefix comes first.
 pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "simd", rows: simd::state::ROWS },
+    Family { name: "fxsave", rows: simd::fxsave::ROWS },
+    Family { name: "moves", rows: simd::moves::ROWS },
+    Family { name: "mmx_moves", rows: simd::mmx_moves::ROWS },
+    Family { name: "avx_moves", rows: simd::avx_moves::ROWS },
     Family { name: "sse_0f", rows: simd::sse_0f::ROWS },
     Family { name: "sse_0f38", rows: simd::sse_0f38::ROWS },
     Family { name: "vex_0f", rows: simd::vex_0f::ROWS },
@@ -64,6 +69,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "hint", rows: hint::ROWS },
     Family { name: "mov", rows: mov::ROWS },
     Family { name: "segment", rows: segment::ROWS },
+    Family { name: "segment_base", rows: segment_base::ROWS },
     Family { name: "condition", rows: condition::ROWS },
     Family { name: "exchange", rows: exchange::ROWS },
     Family { name: "stack", rows: stack::ROWS },

@@ -255,6 +255,22 @@ impl Operand {
         self as u8 >= O::P as u8 && !matches!(self, O::By | O::Edb | O::Edw | O::Edd)
     }
 
+    /// Is it an MMX register, or one or memory?
+    pub(crate) const fn is_mmx(self) -> bool {
+        matches!(self, O::P | O::Q | O::Qd | O::N)
+    }
+
+    /// Is it an XMM, YMM or ZMM register, or one or memory?
+    pub(crate) const fn is_xmm(self) -> bool {
+        let (first, last) = (O::V as u8, O::Ldq as u8);
+        self as u8 >= first && self as u8 <= last
+    }
+
+    /// Is it a mask register, or one or memory?
+    pub(crate) const fn is_mask(self) -> bool {
+        self as u8 >= O::Kg as u8 && self as u8 <= O::Keq as u8
+    }
+
     /// Is it neither an immediate nor absent?
     pub(crate) const fn is_register_or_memory(self) -> bool {
         !matches!(self, O::None | O::Ib | O::Ibs | O::Iw | O::Id | O::Iz | O::Iv | O::One)

@@ -151,11 +151,29 @@ impl Traits {
     pub(crate) const AMD: u8 = 64;
 }
 
+/// Whose registers a vector instruction works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum VectorSet {
+    Mmx,
+    Sse,
+    Avx,
+    Avx512,
+}
+
+impl VectorSet {
+    /// All of them, in order.
+    pub(crate) const ALL: [VectorSet; 4] =
+        [VectorSet::Mmx, VectorSet::Sse, VectorSet::Avx, VectorSet::Avx512];
+}
+
 /// The handlers of a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Exec {
     /// Recognised, not executed: stops as `Unimplemented`.
     Unimplemented,
+    /// The same where the registers that it works on are available.
+    NotExecuted(VectorSet),
     /// One handler for every form.
     One(Handler),
     /// Register form, memory form.

@@ -1,5 +1,6 @@
 //! MMX, SSE, AVX, AVX-512 and every other encoding with VEX, EVEX, XOP or a mandatory prefix that
-//! is not an integer instruction. None of them is executed yet; all of them have their length.
+//! is not an integer instruction. Moves and the state itself are executed; of the rest all have
+//! their length, and what they need is checked before they stop as `Unimplemented`.
 //!
 //! A row is written as the manual writes it, less what its operands say anyway:
 //!
@@ -13,10 +14,16 @@
 //! Lengths joined by a dash share the row. One file a map, sorted by opcode, so that the files
 //! can be held against the opcode maps of SDM vol. 2D and APM vol. 3.
 
+pub(crate) mod available;
+pub(super) mod avx_moves;
 pub(super) mod evex_0f;
 pub(super) mod evex_0f38;
 pub(super) mod evex_0f3a;
 pub(super) mod evex_fp16;
+pub(super) mod fxsave;
+mod legacy;
+pub(super) mod mmx_moves;
+pub(super) mod moves;
 pub(super) mod now3d;
 pub(super) mod sse_0f;
 pub(super) mod sse_0f38;
@@ -27,8 +34,30 @@ pub(super) mod vex_0f3a;
 pub(super) mod xop;
 
 use crate::arch::cpuid::Features;
+use crate::bus::Access;
+use crate::fault::Fault;
 use crate::isa::operand::Operand;
-use crate::isa::row::{Form, Map, Prefix, Row, Vector, row};
+use crate::isa::row::{Exec, Form, Map, Prefix, Row, Traits, Vector, VectorSet, row};
+use crate::machine::{Leave, Machine};
+use crate::mem::access;
+use crate::op::Op;
+
+/// Prepares a memory operand. One that is not on a boundary of `alignment` bytes is #GP, whatever
+/// its segment.
+fn aligned<'m>(
+    m: &mut Machine<'_, 'm>,
+    op: &Op,
+    size: usize,
+    alignment: u64,
+    access: Access,
+) -> Result<access::Operand<'m>, Leave> {
+    let offset = m.offset(op);
+    let linear = m.check_segment(op.seg, offset, size, access)?;
+    if linear & (alignment - 1) != 0 {
+        return Err(Fault::GP.into());
+    }
+    m.prepare(op.seg, offset, size, access)
+}
 
 /// Begins a row from the manual's notation.
 const fn encoding(text: &str, name: &'static str, operands: &[Operand], features: Features) -> Row {
@@ -47,7 +76,37 @@ const fn encoding(text: &str, name: &'static str, operands: &[Operand], features
         i += 1;
     }
     take(&mut row, part, token, b' ');
+    if let Some(set) = row.vector_set() {
+        row.traits.0 |= Traits::NOT_EXECUTED;
+        row.exec = Exec::NotExecuted(set);
+    }
     row
+}
+
+impl Row {
+    /// The set that has to be available, by operands and prefix.
+    const fn vector_set(&self) -> Option<VectorSet> {
+        let (mut has_mmx, mut has_vector, mut has_mask) = (false, false, false);
+        let mut i = 0;
+        while i < self.operands.len() {
+            let operand = self.operands[i];
+            has_mmx |= operand.is_mmx();
+            has_vector |= operand.is_xmm();
+            has_mask |= operand.is_mask();
+            i += 1;
+        }
+        match self.map {
+            Map::Evex1 | Map::Evex2 | Map::Evex3 | Map::Evex5 | Map::Evex6 => {
+                Some(VectorSet::Avx512)
+            }
+            _ if has_mask => Some(VectorSet::Avx512),
+            Map::Vex1 | Map::Vex2 | Map::Vex3 if has_vector => Some(VectorSet::Avx),
+            Map::Xop8 | Map::Xop9 | Map::XopA if has_vector => Some(VectorSet::Avx),
+            _ if has_vector => Some(VectorSet::Sse),
+            _ if has_mmx => Some(VectorSet::Mmx),
+            _ => None,
+        }
+    }
 }
 
 /// What part of the notation a token belongs to.

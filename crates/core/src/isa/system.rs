@@ -7,7 +7,7 @@ use crate::arch::registers::Reg;
 use crate::arch::rflags::{AC, ARITH, CF};
 use crate::fault::Fault;
 use crate::isa::operand::Operand::{Ev, Ey, Rd};
-use crate::isa::row::{Exec, Modes, Prefix, Row, Size64, by_width, one, two};
+use crate::isa::row::{Exec, Prefix, Row, Size64, by_width, one, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
 use crate::profile::Generation;
@@ -82,8 +82,6 @@ pub(crate) const ROWS: &[Row] = &[
         .needs(Features::PTWRITE)
         .exec(Exec::Forms(&[ptwrite_r as Handler, ptwrite_m as Handler])),
     two("RSM", 0xAA, &[]).since(Generation::Modern).handler(rsm).changes_validity(),
-    // 64-bit code.
-    exact("SWAPGS", 0xF8).modes(Modes::Only64).since(Generation::Modern),
     // LOADALL: 102 bytes at 800h on a 286, at ES:EDI on a 386.
     two("LOADALL", 0x05, &[])
         .since(Generation::I80286)

@@ -8,6 +8,7 @@ use crate::isa::FAMILIES;
 use crate::isa::operand::{Operand, Plan};
 use crate::isa::row::{
     Effect, Exec, Form, KEEPS, MAPS, Map, Modes, NO_DIGIT, Prefix, Row, Size64, Traits, Vector,
+    VectorSet,
 };
 use crate::op::Handler;
 use crate::profile::Generation;
@@ -148,7 +149,7 @@ const fn head<T: Copy, const N: usize>(all: &[T]) -> [T; N] {
 }
 
 const ACTION_COUNT: usize = {
-    let mut count = 1;
+    let mut count = SHARED;
     let mut i = 0;
     while i < FAMILIES.len() {
         let mut j = 0;
@@ -161,9 +162,13 @@ const ACTION_COUNT: usize = {
     count
 };
 
+/// The actions that rows share which nothing executes: one for each set of registers, behind that
+/// of the others.
+const SHARED: usize = 1 + VectorSet::ALL.len();
+
 /// Does nothing execute it?
 const fn is_inert(row: &Row) -> bool {
-    row.locked.is_none() && matches!(row.exec, Exec::Unimplemented)
+    row.locked.is_none() && matches!(row.exec, Exec::Unimplemented | Exec::NotExecuted(_))
 }
 
 const NAME_BYTES: usize = 24 << 10;
@@ -193,7 +198,7 @@ impl Packed {
             rows: [Packed::entry(&FAMILIES[0].rows[0], (0, 0), 0, 0); ROW_COUNT],
             actions: [Action::NONE; ACTION_COUNT],
             effects: [KEEPS; ACTION_COUNT],
-            action_count: 1,
+            action_count: SHARED,
             names: [0; NAME_BYTES],
             name_bytes: 0,
             name_slots: [(0, 0); NAME_SLOTS],
@@ -202,6 +207,11 @@ impl Packed {
         };
         let mut at = 0;
         let mut i = 0;
+        while i < VectorSet::ALL.len() {
+            packed.actions[1 + i].exec = Exec::NotExecuted(VectorSet::ALL[i]);
+            i += 1;
+        }
+        i = 0;
         while i < FAMILIES.len() {
             let mut j = 0;
             while j < FAMILIES[i].rows.len() {
@@ -298,8 +308,10 @@ impl Packed {
 
     /// The number of what executes a row.
     const fn action(&mut self, row: &Row) -> u16 {
-        if is_inert(row) {
-            return 0;
+        match row.exec {
+            Exec::NotExecuted(set) => return 1 + set as u16,
+            _ if is_inert(row) => return 0,
+            _ => {}
         }
         let number = self.action_count;
         self.actions[number] = Action { exec: row.exec, locked: row.locked };

@@ -1,53 +1,25 @@
 //! MMX, SSE, SSE2, SSE3 and SSE4A: map 0F.
 
 use crate::arch::cpuid::Features as F;
-use crate::isa::operand::Operand::{
-    Ed, Edw, Ey, Gy, Ib, Md, Mdq, Mq, N, P, Q, Qd, Udq, Vdq, Wd, Wdq, Wq,
-};
-use crate::isa::row::{Modes, Row};
+use crate::isa::operand::Operand::{Edw, Ey, Gy, Ib, N, P, Q, Qd, Udq, Vdq, Wd, Wdq, Wq};
+use crate::isa::row::Row;
 use crate::isa::simd::encoding;
 
 /// The rows of this family.
 pub(crate) const ROWS: &[Row] = &[
     // 10
-    encoding("NP.0F 10", "MOVUPS", &[Vdq, Wdq], F::SSE),
-    encoding("66.0F 10", "MOVUPD", &[Vdq, Wdq], F::SSE2),
-    encoding("F3.0F 10", "MOVSS", &[Vdq, Wd], F::SSE),
-    encoding("F2.0F 10", "MOVSD", &[Vdq, Wq], F::SSE2),
-    encoding("NP.0F 11", "MOVUPS", &[Wdq, Vdq], F::SSE),
-    encoding("66.0F 11", "MOVUPD", &[Wdq, Vdq], F::SSE2),
-    encoding("F3.0F 11", "MOVSS", &[Wd, Vdq], F::SSE),
-    encoding("F2.0F 11", "MOVSD", &[Wq, Vdq], F::SSE2),
-    encoding("NP.0F 12", "MOVLPS", &[Vdq, Mq], F::SSE),
-    encoding("NP.0F 12", "MOVHLPS", &[Vdq, Udq], F::SSE),
-    encoding("66.0F 12", "MOVLPD", &[Vdq, Mq], F::SSE2),
     encoding("F3.0F 12", "MOVSLDUP", &[Vdq, Wdq], F::SSE3),
     encoding("F2.0F 12", "MOVDDUP", &[Vdq, Wq], F::SSE3),
-    encoding("NP.0F 13", "MOVLPS", &[Mq, Vdq], F::SSE),
-    encoding("66.0F 13", "MOVLPD", &[Mq, Vdq], F::SSE2),
     encoding("NP.0F 14", "UNPCKLPS", &[Vdq, Wdq], F::SSE),
     encoding("66.0F 14", "UNPCKLPD", &[Vdq, Wdq], F::SSE2),
     encoding("NP.0F 15", "UNPCKHPS", &[Vdq, Wdq], F::SSE),
     encoding("66.0F 15", "UNPCKHPD", &[Vdq, Wdq], F::SSE2),
-    encoding("NP.0F 16", "MOVHPS", &[Vdq, Mq], F::SSE),
-    encoding("NP.0F 16", "MOVLHPS", &[Vdq, Udq], F::SSE),
-    encoding("66.0F 16", "MOVHPD", &[Vdq, Mq], F::SSE2),
     encoding("F3.0F 16", "MOVSHDUP", &[Vdq, Wdq], F::SSE3),
-    encoding("NP.0F 17", "MOVHPS", &[Mq, Vdq], F::SSE),
-    encoding("66.0F 17", "MOVHPD", &[Mq, Vdq], F::SSE2),
     // 20
-    encoding("NP.0F 28", "MOVAPS", &[Vdq, Wdq], F::SSE),
-    encoding("66.0F 28", "MOVAPD", &[Vdq, Wdq], F::SSE2),
-    encoding("NP.0F 29", "MOVAPS", &[Wdq, Vdq], F::SSE),
-    encoding("66.0F 29", "MOVAPD", &[Wdq, Vdq], F::SSE2),
     encoding("NP.0F 2A", "CVTPI2PS", &[Vdq, Q], F::SSE),
     encoding("66.0F 2A", "CVTPI2PD", &[Vdq, Q], F::SSE2),
     encoding("F3.0F 2A", "CVTSI2SS", &[Vdq, Ey], F::SSE),
     encoding("F2.0F 2A", "CVTSI2SD", &[Vdq, Ey], F::SSE2),
-    encoding("NP.0F 2B", "MOVNTPS", &[Mdq, Vdq], F::SSE),
-    encoding("66.0F 2B", "MOVNTPD", &[Mdq, Vdq], F::SSE2),
-    encoding("F3.0F 2B", "MOVNTSS", &[Md, Vdq], F::SSE4A),
-    encoding("F2.0F 2B", "MOVNTSD", &[Mq, Vdq], F::SSE4A),
     encoding("NP.0F 2C", "CVTTPS2PI", &[P, Wq], F::SSE),
     encoding("66.0F 2C", "CVTTPD2PI", &[P, Wdq], F::SSE2),
     encoding("F3.0F 2C", "CVTTSS2SI", &[Gy, Wd], F::SSE),
@@ -137,13 +109,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F 6B", "PACKSSDW", &[Vdq, Wdq], F::SSE2),
     encoding("66.0F 6C", "PUNPCKLQDQ", &[Vdq, Wdq], F::SSE2),
     encoding("66.0F 6D", "PUNPCKHQDQ", &[Vdq, Wdq], F::SSE2),
-    encoding("NP.0F.W1 6E", "MOVQ", &[P, Ey], F::MMX).modes(Modes::Only64),
-    encoding("NP.0F 6E", "MOVD", &[P, Ed], F::MMX),
-    encoding("66.0F.W1 6E", "MOVQ", &[Vdq, Ey], F::SSE2).modes(Modes::Only64),
-    encoding("66.0F 6E", "MOVD", &[Vdq, Ed], F::SSE2),
-    encoding("NP.0F 6F", "MOVQ", &[P, Q], F::MMX),
-    encoding("66.0F 6F", "MOVDQA", &[Vdq, Wdq], F::SSE2),
-    encoding("F3.0F 6F", "MOVDQU", &[Vdq, Wdq], F::SSE2),
     // 70
     encoding("NP.0F 70", "PSHUFW", &[P, Q, Ib], F::SSE),
     encoding("66.0F 70", "PSHUFD", &[Vdq, Wdq, Ib], F::SSE2),
@@ -173,7 +138,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F 75", "PCMPEQW", &[Vdq, Wdq], F::SSE2),
     encoding("NP.0F 76", "PCMPEQD", &[P, Q], F::MMX),
     encoding("66.0F 76", "PCMPEQD", &[Vdq, Wdq], F::SSE2),
-    encoding("NP.0F 77", "EMMS", &[], F::MMX),
     encoding("66.0F 78 /0", "EXTRQ", &[Udq, Ib, Ib], F::SSE4A),
     encoding("F2.0F 78", "INSERTQ", &[Vdq, Udq, Ib, Ib], F::SSE4A),
     encoding("66.0F 79", "EXTRQ", &[Vdq, Udq], F::SSE4A),
@@ -182,14 +146,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("F2.0F 7C", "HADDPS", &[Vdq, Wdq], F::SSE3),
     encoding("66.0F 7D", "HSUBPD", &[Vdq, Wdq], F::SSE3),
     encoding("F2.0F 7D", "HSUBPS", &[Vdq, Wdq], F::SSE3),
-    encoding("NP.0F.W1 7E", "MOVQ", &[Ey, P], F::MMX).modes(Modes::Only64),
-    encoding("NP.0F 7E", "MOVD", &[Ed, P], F::MMX),
-    encoding("66.0F.W1 7E", "MOVQ", &[Ey, Vdq], F::SSE2).modes(Modes::Only64),
-    encoding("66.0F 7E", "MOVD", &[Ed, Vdq], F::SSE2),
-    encoding("F3.0F 7E", "MOVQ", &[Vdq, Wq], F::SSE2),
-    encoding("NP.0F 7F", "MOVQ", &[Q, P], F::MMX),
-    encoding("66.0F 7F", "MOVDQA", &[Wdq, Vdq], F::SSE2),
-    encoding("F3.0F 7F", "MOVDQU", &[Wdq, Vdq], F::SSE2),
     // C0
     encoding("NP.0F C2", "CMPPS", &[Vdq, Wdq, Ib], F::SSE),
     encoding("66.0F C2", "CMPPD", &[Vdq, Wdq, Ib], F::SSE2),
@@ -214,9 +170,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F D4", "PADDQ", &[Vdq, Wdq], F::SSE2),
     encoding("NP.0F D5", "PMULLW", &[P, Q], F::MMX),
     encoding("66.0F D5", "PMULLW", &[Vdq, Wdq], F::SSE2),
-    encoding("66.0F D6", "MOVQ", &[Wq, Vdq], F::SSE2),
-    encoding("F3.0F D6", "MOVQ2DQ", &[Vdq, N], F::SSE2),
-    encoding("F2.0F D6", "MOVDQ2Q", &[P, Udq], F::SSE2),
     encoding("NP.0F D7", "PMOVMSKB", &[Gy, N], F::SSE),
     encoding("66.0F D7", "PMOVMSKB", &[Gy, Udq], F::SSE2),
     encoding("NP.0F D8", "PSUBUSB", &[P, Q], F::MMX),
@@ -251,8 +204,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F E6", "CVTTPD2DQ", &[Vdq, Wdq], F::SSE2),
     encoding("F3.0F E6", "CVTDQ2PD", &[Vdq, Wq], F::SSE2),
     encoding("F2.0F E6", "CVTPD2DQ", &[Vdq, Wdq], F::SSE2),
-    encoding("NP.0F E7", "MOVNTQ", &[Mq, P], F::SSE),
-    encoding("66.0F E7", "MOVNTDQ", &[Mdq, Vdq], F::SSE2),
     encoding("NP.0F E8", "PSUBSB", &[P, Q], F::MMX),
     encoding("66.0F E8", "PSUBSB", &[Vdq, Wdq], F::SSE2),
     encoding("NP.0F E9", "PSUBSW", &[P, Q], F::MMX),
@@ -270,7 +221,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("NP.0F EF", "PXOR", &[P, Q], F::MMX),
     encoding("66.0F EF", "PXOR", &[Vdq, Wdq], F::SSE2),
     // F0
-    encoding("F2.0F F0", "LDDQU", &[Vdq, Mdq], F::SSE3),
     encoding("NP.0F F1", "PSLLW", &[P, Q], F::MMX),
     encoding("66.0F F1", "PSLLW", &[Vdq, Wdq], F::SSE2),
     encoding("NP.0F F2", "PSLLD", &[P, Q], F::MMX),

@@ -1,9 +1,7 @@
 //! SSSE3, SSE4, AES, PCLMUL, SHA, GFNI and RAO-INT: maps 0F 38 and 0F 3A.
 
 use crate::arch::cpuid::Features as F;
-use crate::isa::operand::Operand::{
-    Ed, Edb, Edd, Edw, Ey, Gy, Ib, Mdq, My, P, Q, Vdq, Wd, Wdq, Wq, Ww,
-};
+use crate::isa::operand::Operand::{Ed, Edb, Edd, Edw, Ey, Gy, Ib, My, P, Q, Vdq, Wd, Wdq, Wq, Ww};
 use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
 
@@ -52,7 +50,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F38 25", "PMOVSXDQ", &[Vdq, Wq], F::SSE4_1),
     encoding("66.0F38 28", "PMULDQ", &[Vdq, Wdq], F::SSE4_1),
     encoding("66.0F38 29", "PCMPEQQ", &[Vdq, Wdq], F::SSE4_1),
-    encoding("66.0F38 2A", "MOVNTDQA", &[Vdq, Mdq], F::SSE4_1),
     encoding("66.0F38 2B", "PACKUSDW", &[Vdq, Wdq], F::SSE4_1),
     encoding("66.0F38 30", "PMOVZXBW", &[Vdq, Wq], F::SSE4_1),
     encoding("66.0F38 31", "PMOVZXBD", &[Vdq, Wd], F::SSE4_1),

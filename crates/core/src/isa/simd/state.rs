@@ -1,8 +1,7 @@
-//! Processor state beside the registers: shadow stacks, bounds, FS and GS base, FXSAVE and
-//! XSAVE, MXCSR, wrapped keys.
+//! Processor state beside the registers: shadow stacks, bounds, XSAVE, wrapped keys.
 
 use crate::arch::cpuid::Features as F;
-use crate::isa::operand::Operand::{Bnd, Bnde, Ed, Ey, Gd, Gy, M, Md, Mdqq, Mq, My, Udq, Vdq};
+use crate::isa::operand::Operand::{Bnd, Bnde, Ed, Ey, Gd, Gy, M, Mdqq, Mq, My, Udq, Vdq};
 use crate::isa::row::{Modes, Row, Size64};
 use crate::isa::simd::encoding;
 
@@ -26,18 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F 1B", "BNDMOV", &[Bnde, Bnd], F::MPX),
     encoding("F3.0F 1B", "BNDMK", &[Bnd, M], F::MPX),
     encoding("F2.0F 1B", "BNDCN", &[Bnd, Ey], F::MPX).size64(Size64::Force64),
-    // Bases of FS and GS.
-    encoding("F3.0F AE /0", "RDFSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F AE /1", "RDGSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F AE /2", "WRFSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
-    encoding("F3.0F AE /3", "WRGSBASE", &[Ey], F::FSGSBASE).register().modes(Modes::Only64),
     // Saved in memory.
-    encoding("NP.0F.W1 AE /0", "FXSAVE64", &[M], F::FXSR).modes(Modes::Only64),
-    encoding("NP.0F AE /0", "FXSAVE", &[M], F::FXSR),
-    encoding("NP.0F.W1 AE /1", "FXRSTOR64", &[M], F::FXSR).modes(Modes::Only64),
-    encoding("NP.0F AE /1", "FXRSTOR", &[M], F::FXSR),
-    encoding("NP.0F AE /2", "LDMXCSR", &[Md], F::SSE),
-    encoding("NP.0F AE /3", "STMXCSR", &[Md], F::SSE),
     encoding("NP.0F.W1 AE /4", "XSAVE64", &[M], F::XSAVE).modes(Modes::Only64),
     encoding("NP.0F AE /4", "XSAVE", &[M], F::XSAVE),
     encoding("NP.0F.W1 AE /5", "XRSTOR64", &[M], F::XSAVE).modes(Modes::Only64),

@@ -54,7 +54,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("VEX.128-256.66.0F38.WIG 25", "VPMOVSXDQ", &[V, Wh], F::AVX),
     encoding("VEX.128-256.66.0F38.WIG 28", "VPMULDQ", &[V, H, W], F::AVX),
     encoding("VEX.128-256.66.0F38.WIG 29", "VPCMPEQQ", &[V, H, W], F::AVX),
-    encoding("VEX.128-256.66.0F38.WIG 2A", "VMOVNTDQA", &[V, Mx], F::AVX),
     encoding("VEX.128-256.66.0F38.WIG 2B", "VPACKUSDW", &[V, H, W], F::AVX),
     encoding("VEX.128-256.66.0F38.W0 2C", "VMASKMOVPS", &[V, H, Mx], F::AVX),
     encoding("VEX.128-256.66.0F38.W0 2D", "VMASKMOVPD", &[V, H, Mx], F::AVX),
