@@ -72,6 +72,10 @@ use terminal::Terminal;
 use trace::Trace;
 use viewer::Viewer;
 
+/// What to do about an instruction that is not executed.
+const LEAVE_OUT: &str =
+    "what the processor does not offer, many guests do not use: --cpu intel,-avx,-ssse3";
+
 /// Runs the command. The error is a message for the user; the exit code is then 2.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, String> {
     let user = if is_live(args) { User::Later } else { User::AtOnce };
@@ -285,10 +289,8 @@ fn explain(args: &Args, finished: &Finished, machine: &Machine<'_>) {
     if outcome.is_nowhere() {
         let place = report::place(finished, machine);
         text.push_str(&format!("realmode: {}\n", report::reason(&message, &place)));
-        if matches!(outcome, Outcome::Unimplemented(_)) && place::is_paged(&machine.cpu) {
-            text.push_str(
-                "  paging is not implemented; some guests do without: --cpu intel,-pae\n",
-            );
+        if matches!(outcome, Outcome::Unimplemented(_)) {
+            text.push_str(&format!("  {LEAVE_OUT}\n"));
         }
         if finished.resets > 0 {
             text.push_str(&format!("  after resets and triple faults: {}\n", finished.resets));

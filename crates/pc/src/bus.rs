@@ -8,6 +8,7 @@ use crate::ata::ATA;
 use crate::board::{Effect, PCI_ADDRESS};
 use crate::console::Console;
 use crate::kernel::KERNEL_PORT;
+use crate::msr;
 use crate::pc::Pc;
 use crate::power::{Ending, PM1_CONTROL, is_power_off};
 
@@ -151,6 +152,14 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
             result.edx &= !(CPUID_APIC | CPUID_MTRR);
         }
         result
+    }
+
+    fn read_msr(&mut self, index: u32, _: &mut Control) -> Option<u64> {
+        msr::read(index)
+    }
+
+    fn write_msr(&mut self, index: u32, _: u64, _: &mut Control) -> bool {
+        msr::write(index)
     }
 
     /// One count a nanosecond.

@@ -56,6 +56,7 @@ mod keyboard_controller;
 mod keymap;
 mod little_endian;
 mod memory;
+mod msr;
 mod multiboot;
 mod multiboot_info;
 mod pc;

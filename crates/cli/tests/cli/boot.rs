@@ -84,10 +84,25 @@ fn a_processor_is_what_it_was_said_to_be() {
 }
 
 #[test]
-fn a_guest_that_turns_paging_on_is_told_of() {
-    // mov eax, cr0; or eax, 80000001h; mov cr0, eax
-    let code = [0x0F, 0x20, 0xC0, 0x66, 0x0D, 1, 0, 0, 0x80, 0x0F, 0x22, 0xC0, 0xF4];
-    let words = ["protected mode with paging", "paging is not implemented", "--cpu intel,-pae"];
+fn a_guest_that_needs_what_is_not_executed_is_told_what_to_leave_out() {
+    // fld1
+    let words = ["D9 E8", "fld1", "--cpu intel,-avx"];
+    boot("x87.bin", &[0xD9, 0xE8, 0xF4], &[]).expect(8, &words);
+}
+
+#[test]
+fn a_guest_turns_paging_on() {
+    // mov byte [1000h], 3; mov word [2000h], 7003h; mov eax, 1000h; mov cr3, eax: an identity map
+    // of the page at 7000h. mov eax, cr0; or eax, 80000001h; mov cr0, eax; jmp 0:0, which is #GP
+    // and a triple fault.
+    let code = [
+        0x66, 0xC7, 0x06, 0x00, 0x10, 0x03, 0x20, 0, 0, // page directory
+        0x66, 0xC7, 0x06, 0x1C, 0x20, 0x03, 0x70, 0, 0, // page table
+        0x66, 0xB8, 0x00, 0x10, 0, 0, 0x0F, 0x22, 0xD8, // mov cr3
+        0x0F, 0x20, 0xC0, 0x66, 0x0D, 1, 0, 0, 0x80, 0x0F, 0x22, 0xC0, // mov cr0
+        0xEA, 0, 0, 0, 0,
+    ];
+    let words = ["could not be delivered", "protected mode with paging"];
     boot("paging.bin", &code, &[]).expect(8, &words);
 }
 
