@@ -84,6 +84,7 @@ pub struct Control {
     pub(crate) interrupt: Option<bool>,
     pub(crate) nmi: bool,
     pub(crate) a20: Option<bool>,
+    pub(crate) task_priority: Option<u8>,
     pub(crate) stored: bool,
     /// Instructions completed so far, this run included.
     pub(crate) retired: u64,
@@ -129,6 +130,12 @@ impl Control {
         self.a20 = Some(open);
     }
 
+    /// The local APIC's task priority has changed by itself, as CR8 shows it: 0 to 15 (SDM vol. 3A,
+    /// "Task Priority in IA-32e Mode").
+    pub fn task_priority(&mut self, priority: u8) {
+        self.task_priority = Some(priority & 15);
+    }
+
     /// Instructions completed since the emulator was created; a clock that two runs agree on.
     /// Only in [`prepare`](Bus::prepare) it may be ahead, by at most a block of instructions.
     pub fn retired(&self) -> u64 {
@@ -141,6 +148,7 @@ impl Control {
             | self.interrupt.is_some()
             | self.nmi
             | self.a20.is_some()
+            | self.task_priority.is_some()
             | self.stored
     }
 }
@@ -267,6 +275,12 @@ pub trait Bus<'m> {
     fn write_msr(&mut self, index: u32, value: u64, control: &mut Control) -> bool {
         let _ = (index, value, control);
         false
+    }
+
+    /// MOV to CR8: the task priority of the local APIC, 0 to 15. Interrupts of that class and below
+    /// are not to be asserted any more: see [`Control::interrupt`].
+    fn task_priority(&mut self, priority: u8, control: &mut Control) {
+        let _ = (priority, control);
     }
 
     /// RDPMC; `None` raises #GP(0).

@@ -10,8 +10,10 @@ use crate::clock::{Clock, Time};
 use crate::console::Channel;
 use crate::disk::Disk;
 use crate::firmware_config::{FIRMWARE_CONFIG, FirmwareConfig};
+use crate::io_apic::IoApic;
 use crate::kernel::KERNEL_PORT;
 use crate::keyboard_controller::{KEYBOARD_COMMAND, KEYBOARD_DATA, KeyboardController};
+use crate::local_apic::{LocalApic, Signal};
 use crate::pic::{ELCR, PIC_1, PIC_2, Pics};
 use crate::pit::{PIT, Pit};
 use crate::power::{DEBUG_EXIT, PM1_CONTROL};
@@ -89,6 +91,8 @@ pub(crate) struct Board<'m> {
     pub(crate) time: Time<'m>,
     pub(crate) a20: bool,
     pub(crate) pics: Pics,
+    pub(crate) local_apic: LocalApic,
+    pub(crate) io_apic: IoApic,
     pub(crate) keyboard: KeyboardController,
     pub(crate) serial: Serial,
     pub(crate) rtc: Rtc,
@@ -114,6 +118,8 @@ impl<'m> Board<'m> {
             time: Time::new(Clock::Virtual),
             a20: true,
             pics: Pics::RESET,
+            local_apic: LocalApic::BOOTED,
+            io_apic: IoApic::RESET,
             keyboard: KeyboardController::BOOTED,
             serial: Serial::BOOTED,
             rtc: Rtc::new(0),
@@ -130,7 +136,7 @@ impl<'m> Board<'m> {
         };
         board.set_memory_size(ram);
         // The output is high, so that the first control word is no edge.
-        board.pics.set(IRQ_TIMER, true);
+        board.set_line(IRQ_TIMER, true);
         board
     }
 
@@ -138,7 +144,9 @@ impl<'m> Board<'m> {
     pub(crate) fn reset(&mut self) {
         self.a20 = true;
         self.pics = Pics::RESET;
-        self.pics.set(IRQ_TIMER, true);
+        self.local_apic = LocalApic::BOOTED;
+        self.io_apic = IoApic::RESET;
+        self.set_line(IRQ_TIMER, true);
         self.keyboard.reset();
         self.serial.reset();
         self.vga = Vga::RESET;
@@ -177,8 +185,10 @@ impl<'m> Board<'m> {
         }
         self.rtc.settle(now);
         self.keyboard.settle(now);
+        self.local_apic.settle(now);
         if self.pit.take_rise(now) {
-            self.pics.pulse(IRQ_TIMER);
+            self.set_line(IRQ_TIMER, false);
+            self.set_line(IRQ_TIMER, true);
         }
         self.refresh();
     }
@@ -186,15 +196,63 @@ impl<'m> Board<'m> {
     /// Sets the lines, and looks when the next event is, after a device has changed.
     pub(crate) fn refresh(&mut self) {
         self.set_lines();
-        let events = [self.pit.next_event(), self.rtc.next_event(), self.keyboard.next_event()];
+        let events = [
+            self.pit.next_event(),
+            self.rtc.next_event(),
+            self.keyboard.next_event(),
+            self.local_apic.next_event(),
+        ];
         self.due = events.into_iter().flatten().min().unwrap_or(u64::MAX);
     }
 
     fn set_lines(&mut self) {
-        self.pics.set(IRQ_KEYBOARD, self.keyboard.interrupts());
-        self.pics.set(IRQ_COM1, self.serial.interrupts());
-        self.pics.set(IRQ_CLOCK, self.rtc.interrupts());
-        self.pics.set(IRQ_DISK, self.ata.interrupts());
+        self.set_line(IRQ_KEYBOARD, self.keyboard.interrupts());
+        self.set_line(IRQ_COM1, self.serial.interrupts());
+        self.set_line(IRQ_CLOCK, self.rtc.interrupts());
+        self.set_line(IRQ_DISK, self.ata.interrupts());
+    }
+
+    /// An interrupt line: it reaches the interrupt controllers and the I/O APIC.
+    fn set_line(&mut self, line: u8, high: bool) {
+        self.pics.set(line, high);
+        self.io_apic.set(line, high, &mut self.local_apic);
+    }
+
+    /// The processor's INTR.
+    pub(crate) fn is_interrupting(&self) -> bool {
+        self.local_apic.is_requesting(self.pics.is_requesting())
+    }
+
+    /// The processor takes an interrupt: its vector.
+    pub(crate) fn acknowledge(&mut self) -> u8 {
+        self.local_apic.acknowledge().unwrap_or_else(|| self.pics.acknowledge())
+    }
+
+    /// Is a device at this physical address?
+    pub(crate) fn has_registers(&self, address: u64) -> bool {
+        self.local_apic.has(address) || IoApic::has(address)
+    }
+
+    /// Reads registers of at most 8 bytes.
+    pub(crate) fn read_registers(&self, address: u64) -> u64 {
+        if IoApic::has(address) {
+            self.io_apic.read(address).into()
+        } else {
+            self.local_apic.read(address, self.time.now())
+        }
+    }
+
+    /// Writes a register of 32 bits.
+    pub(crate) fn write_registers(&mut self, address: u64, value: u32) -> Signal {
+        if IoApic::has(address) {
+            self.io_apic.write(address, value, &mut self.local_apic);
+            return Signal::Nothing;
+        }
+        let signal = self.local_apic.write(address, value, self.time.now());
+        if let Signal::End(vector) = signal {
+            self.io_apic.end(vector, &mut self.local_apic);
+        }
+        signal
     }
 
     pub(crate) fn read(&mut self, port: u16) -> u8 {
@@ -244,7 +302,7 @@ impl<'m> Board<'m> {
             PIT..=0x43 => {
                 self.pit.write(port - PIT, value, now);
                 let output = self.pit.output(0, now);
-                self.pics.set(IRQ_TIMER, output);
+                self.set_line(IRQ_TIMER, output);
             }
             CHIPSET_PORT => {
                 let gate = self.chipset_port.write(value);

@@ -8,12 +8,12 @@ use crate::ata::ATA;
 use crate::board::{Effect, PCI_ADDRESS};
 use crate::console::Console;
 use crate::kernel::KERNEL_PORT;
+use crate::local_apic::{APIC_BASE_MSR, LOCAL_APIC, PAGE, Signal};
 use crate::msr;
 use crate::pc::Pc;
 use crate::power::{Ending, PM1_CONTROL, is_power_off};
 
-/// CPUID.1:EDX: what software would use if it were there. This machine has neither.
-const CPUID_APIC: u32 = 1 << 9;
+/// CPUID.1:EDX: what software would use if it were there.
 const CPUID_MTRR: u32 = 1 << 12;
 
 impl<C: Console> Pc<'_, C> {
@@ -26,7 +26,7 @@ impl<C: Console> Pc<'_, C> {
     /// After a device was used: it may interrupt now, or earlier than was thought.
     fn leave(&mut self, control: &mut Control) {
         self.board.refresh();
-        let intr = self.board.pics.is_requesting();
+        let intr = self.board.is_interrupting();
         if core::mem::replace(&mut self.intr, intr) != intr {
             control.interrupt(intr);
         }
@@ -64,7 +64,33 @@ impl<C: Console> Pc<'_, C> {
 
 impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
     fn prepare(&mut self, page: Phys, _access: Access, _control: &mut Control) -> Prepared<'m> {
+        if self.board.has_registers(page.0) {
+            return Prepared::Mmio;
+        }
         self.memory.page(page)
+    }
+
+    fn mmio_read(&mut self, address: Phys, _: u8, control: &mut Control) -> Reply {
+        self.arrive(control);
+        let value = self.board.read_registers(address.0);
+        self.leave(control);
+        Reply::Ready(value)
+    }
+
+    fn mmio_write(&mut self, address: Phys, _: u8, data: u64, control: &mut Control) -> Reply {
+        self.arrive(control);
+        match self.board.write_registers(address.0, data as u32) {
+            Signal::Nmi => control.nmi(),
+            Signal::Priority(priority) => control.task_priority(priority),
+            Signal::Nothing | Signal::End(_) => {}
+        }
+        self.leave(control);
+        Reply::Ready(0)
+    }
+
+    fn task_priority(&mut self, priority: u8, control: &mut Control) {
+        self.board.local_apic.set_task_priority(priority);
+        self.leave(control);
     }
 
     fn port_in(&mut self, port: u16, size: u8, control: &mut Control) -> Reply {
@@ -141,7 +167,7 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
     }
 
     fn interrupt_acknowledge(&mut self, control: &mut Control) -> u8 {
-        let vector = self.board.pics.acknowledge();
+        let vector = self.board.acknowledge();
         self.leave(control);
         vector
     }
@@ -149,17 +175,26 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
     fn cpuid(&mut self, profile: &Profile, leaf: u32, subleaf: u32) -> CpuidResult {
         let mut result = profile.cpuid(leaf, subleaf);
         if matches!(leaf, 1 | 0x8000_0001) {
-            result.edx &= !(CPUID_APIC | CPUID_MTRR);
+            result.edx &= !CPUID_MTRR;
         }
         result
     }
 
     fn read_msr(&mut self, index: u32, _: &mut Control) -> Option<u64> {
-        msr::read(index)
+        match index {
+            APIC_BASE_MSR => Some(self.board.local_apic.base()),
+            _ => msr::read(index),
+        }
     }
 
-    fn write_msr(&mut self, index: u32, _: u64, _: &mut Control) -> bool {
-        msr::write(index)
+    fn write_msr(&mut self, index: u32, value: u64, control: &mut Control) -> bool {
+        if index != APIC_BASE_MSR {
+            return msr::write(index);
+        }
+        let is_done = self.board.local_apic.set_base(value);
+        control.withdraw(Phys(LOCAL_APIC), PAGE);
+        self.leave(control);
+        is_done
     }
 
     /// One count a nanosecond.

@@ -72,12 +72,6 @@ impl Pics {
         self.cascade();
     }
 
-    /// A line that falls and rises within no time.
-    pub(crate) fn pulse(&mut self, line: u8) {
-        self.set(line, false);
-        self.set(line, true);
-    }
-
     /// The INTR pin.
     pub(crate) fn is_requesting(&self) -> bool {
         self.pics[0].request().is_some()

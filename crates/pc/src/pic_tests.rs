@@ -19,6 +19,12 @@ fn with_icw4(icw4: u8) -> Pics {
     pics
 }
 
+/// A line that falls and rises within no time.
+fn pulse(pics: &mut Pics, line: u8) {
+    pics.set(line, false);
+    pics.set(line, true);
+}
+
 #[test]
 fn nothing_passes_before_initialisation() {
     let mut pics = Pics::RESET;
@@ -113,15 +119,15 @@ fn automatic_eoi_keeps_nothing_in_service() {
 #[test]
 fn rotation_moves_the_served_line_to_the_end() {
     let mut pics = pics();
-    pics.pulse(3);
-    pics.pulse(4);
+    pulse(&mut pics, 3);
+    pulse(&mut pics, 4);
     assert_eq!(pics.acknowledge(), 0x0B);
-    pics.pulse(3);
+    pulse(&mut pics, 3);
     pics.write(0, 0, 0xA0);
     assert_eq!(pics.acknowledge(), 0x0C, "4 is the highest now, 3 the lowest");
     pics.write(0, 0, 0x20);
     pics.write(0, 0, 0xC2);
-    pics.pulse(1);
+    pulse(&mut pics, 1);
     assert_eq!(pics.acknowledge(), 0x0B, "set priority: 3 is the highest again");
 }
 

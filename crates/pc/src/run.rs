@@ -103,7 +103,7 @@ impl<'m, C: Console> Pc<'m, C> {
     fn catch_up(&mut self, retired: u64, cpu: &mut Cpu) {
         self.board.time.advance(retired);
         self.board.settle();
-        self.intr = self.board.pics.is_requesting();
+        self.intr = self.board.is_interrupting();
         cpu.pending.interrupt = self.intr;
     }
 

@@ -11,7 +11,9 @@ use crate::ata::Ata;
 use crate::chipset_port::ChipsetPort;
 use crate::console::Console;
 use crate::error::Error;
+use crate::io_apic::IoApic;
 use crate::keyboard_controller::KeyboardController;
+use crate::local_apic::LocalApic;
 use crate::pc::Pc;
 use crate::pic::Pics;
 use crate::pit::Pit;
@@ -23,7 +25,7 @@ use crate::vga::Vga;
 
 /// The version of [`State`]; another version is refused. It grows whenever a field of a device is
 /// added or taken away, or means something else.
-pub const STATE_VERSION: u32 = 1;
+pub const STATE_VERSION: u32 = 2;
 
 /// All of a machine but its processor, memory and disk, between two runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct State {
     /// What is selected in the firmware configuration, and how far it has been read.
     selection: (u16, u64),
     pics: Pics,
+    local_apic: LocalApic,
+    io_apic: IoApic,
     pit: Pit,
     rtc: Rtc,
     keyboard: KeyboardController,
@@ -107,6 +111,8 @@ impl State {
         self.parts.check(parts)?;
         for (what, is_sound) in [
             ("interrupt controllers", self.pics.is_sound()),
+            ("local APIC", self.local_apic.is_sound(self.now)),
+            ("I/O APIC", self.io_apic.is_sound()),
             ("timer", self.pit.is_sound(self.now)),
             ("clock", self.rtc.is_sound(self.now)),
             ("keyboard", self.keyboard.is_sound(self.now)),
@@ -140,6 +146,8 @@ impl<C: Console> Pc<'_, C> {
             wants_kernel: self.wants_kernel,
             selection: board.config.selection(),
             pics: board.pics,
+            local_apic: board.local_apic,
+            io_apic: board.io_apic,
             pit: board.pit,
             rtc: board.rtc,
             keyboard: board.keyboard,
@@ -189,6 +197,8 @@ impl<C: Console> Pc<'_, C> {
         board.post = state.post;
         board.config.go_on(state.selection);
         board.pics = state.pics;
+        board.local_apic = state.local_apic;
+        board.io_apic = state.io_apic;
         board.pit = state.pit;
         board.rtc = state.rtc;
         board.keyboard = state.keyboard;

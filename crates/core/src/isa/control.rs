@@ -298,7 +298,9 @@ fn write_cr8(m: &mut Machine<'_, '_>, value: u64) -> Step {
     if value > 15 {
         return Err(GP);
     }
+    m.require_careful()?;
     m.cpu.cr8 = value;
+    m.bus.task_priority(value as u8, &mut m.control);
     m.attention = true;
     Ok(())
 }

@@ -84,6 +84,9 @@ impl Runner<'_, '_> {
         if let Some(open) = self.m.control.a20.take() {
             self.m.set_a20(open);
         }
+        if let Some(priority) = self.m.control.task_priority.take() {
+            self.m.cpu.cr8 = priority.into();
+        }
         let control = &mut self.m.control;
         if let Some(asserted) = control.interrupt.take() {
             self.m.cpu.pending.interrupt = asserted;
