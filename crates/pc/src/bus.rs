@@ -2,7 +2,7 @@
 
 use core::ops::ControlFlow;
 
-use realmode::{Access, Bus, Control, CpuidResult, Phys, Prepared, Profile, Reply};
+use realmode::{Access, Bus, Control, CpuidResult, Phys, Prepared, Profile, Reply, Vendor};
 
 use crate::ata::ATA;
 use crate::board::{Effect, PCI_ADDRESS};
@@ -13,7 +13,8 @@ use crate::msr;
 use crate::pc::Pc;
 use crate::power::{Ending, PM1_CONTROL, is_power_off};
 
-/// CPUID.1:EDX: what software would use if it were there.
+/// CPUID.1:EDX: the local APIC is the machine's, and there are no MTRRs.
+const CPUID_APIC: u32 = 1 << 9;
 const CPUID_MTRR: u32 = 1 << 12;
 
 impl<C: Console> Pc<'_, C> {
@@ -174,8 +175,9 @@ impl<'m, C: Console> Bus<'m> for Pc<'m, C> {
 
     fn cpuid(&mut self, profile: &Profile, leaf: u32, subleaf: u32) -> CpuidResult {
         let mut result = profile.cpuid(leaf, subleaf);
-        if matches!(leaf, 1 | 0x8000_0001) {
-            result.edx &= !CPUID_MTRR;
+        let repeats_leaf_1 = leaf == 0x8000_0001 && profile.vendor == Vendor::Amd;
+        if leaf == 1 || repeats_leaf_1 {
+            result.edx = result.edx & !CPUID_MTRR | CPUID_APIC;
         }
         result
     }
