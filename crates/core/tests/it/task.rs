@@ -33,63 +33,19 @@ fn guest(code: &[u8]) -> Guest {
     guest.poke(GDT + u64::from(TASK16), &descriptor(OTHER16 as u32, 0x2B, 0x81, 0));
     guest.cpu.gdtr.limit = 17 * 8 - 1;
     guest.poke(START, &[0x90; 16]);
-    let words: [u32; 26] = [
-        0,
-        0x4000,
-        0x10,
-        0,
-        0,
-        0,
-        0,
-        0,
-        START as u32,
-        2,
-        0xA0,
-        0xA1,
-        0xA2,
-        0xA3,
-        STACK,
-        0xA5,
-        0xA6,
-        0xA7,
-        0x10,
-        0x08,
-        0x10,
-        0x10,
-        0x10,
-        0,
-        0,
-        0x68_0000,
-    ];
-    for (i, word) in words.iter().enumerate() {
-        guest.poke(OTHER + 4 * i as u64, &word.to_le_bytes());
+    let saved = |general: u32| {
+        let general = (0..8).map(move |i| if i == 4 { STACK } else { general + i });
+        let selectors = [DATA32, CODE32, DATA32, DATA32, DATA32, 0].map(u32::from);
+        [START as u32, 2].into_iter().chain(general).chain(selectors)
+    };
+    guest.poke(OTHER + 4, &[0x00, 0x40, 0, 0, DATA32 as u8]);
+    guest.poke(OTHER + 0x66, &[0x68]);
+    for (i, word) in saved(0xA0).enumerate() {
+        guest.poke(OTHER + 0x20 + 4 * i as u64, &word.to_le_bytes());
     }
-    let words: [u16; 22] = [
-        0,
-        0x4000,
-        0x10,
-        0,
-        0,
-        0,
-        0,
-        START as u16,
-        2,
-        0xB0,
-        0xB1,
-        0xB2,
-        0xB3,
-        0x3F00,
-        0xB5,
-        0xB6,
-        0xB7,
-        0x10,
-        0x08,
-        0x10,
-        0x10,
-        0,
-    ];
-    for (i, word) in words.iter().enumerate() {
-        guest.poke(OTHER16 + 2 * i as u64, &word.to_le_bytes());
+    guest.poke(OTHER16 + 2, &[0x00, 0x40, DATA32 as u8]);
+    for (i, word) in saved(0xB0).take(14).enumerate() {
+        guest.poke(OTHER16 + 0x0E + 2 * i as u64, &(word as u16).to_le_bytes());
     }
     use Reg::*;
     for (i, reg) in [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi].into_iter().enumerate() {
