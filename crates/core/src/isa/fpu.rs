@@ -27,7 +27,7 @@ const FCW_FIXED: u16 = 0x40;
 /// FSW: the six exceptions, the error summary, and busy, which follows it.
 const FSW_EXCEPTIONS: u16 = 0x3F;
 const FSW_STACK_FAULT: u16 = 0x40;
-const FSW_SUMMARY: u16 = 0x80;
+pub(crate) const FSW_SUMMARY: u16 = 0x80;
 const FSW_BUSY: u16 = 0x8000;
 
 /// The rows of this family.

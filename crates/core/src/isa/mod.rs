@@ -51,6 +51,7 @@ pub(crate) struct Family {
 pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "simd", rows: simd::state::ROWS },
     Family { name: "fxsave", rows: simd::fxsave::ROWS },
+    Family { name: "xsave", rows: simd::xsave::ROWS },
     Family { name: "moves", rows: simd::moves::ROWS },
     Family { name: "mmx_moves", rows: simd::mmx_moves::ROWS },
     Family { name: "avx_moves", rows: simd::avx_moves::ROWS },

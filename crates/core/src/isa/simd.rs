@@ -32,6 +32,7 @@ pub(super) mod vex_0f;
 pub(super) mod vex_0f38;
 pub(super) mod vex_0f3a;
 pub(super) mod xop;
+pub(super) mod xsave;
 
 use crate::arch::cpuid::Features;
 use crate::bus::Access;

@@ -134,6 +134,7 @@ fn cpuid(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     match (leaf, subleaf) {
         (1, _) => mirror(&mut result.ecx, 1 << 27, m.cpu.cr4 & CR4_OSXSAVE != 0),
         (7, 0) => mirror(&mut result.ecx, 1 << 4, m.cpu.cr4 & CR4_PKE != 0),
+        (0xD, 0 | 1) if result.ebx != 0 => result.ebx = image_size(m, subleaf),
         _ => {}
     }
     m.cpu.gpr[Reg::Rax] = u64::from(result.eax);
@@ -142,6 +143,26 @@ fn cpuid(m: &mut Machine<'_, '_>, _: &Op) -> Step {
     m.cpu.gpr[Reg::Rdx] = u64::from(result.edx);
     m.epoch_stale = true;
     Ok(())
+}
+
+/// What an XSAVE image takes with the components that are enabled (SDM vol. 2A, "CPUID", leaf 0DH):
+/// in the standard form, or for subleaf 1 compacted.
+fn image_size(m: &mut Machine<'_, '_>, subleaf: u32) -> u32 {
+    const LEGACY_AND_HEADER: u32 = 0x240;
+    let enabled = if subleaf == 1 { m.cpu.xcr0 | m.cpu.msr.xss } else { m.cpu.xcr0 };
+    let mut end = LEGACY_AND_HEADER;
+    for component in (2..63).filter(|bit| enabled >> bit & 1 != 0) {
+        let place = m.bus.cpuid(m.profile, 0xD, component);
+        end = if subleaf == 1 {
+            // Bit 1 of ECX: on a boundary of 64 bytes.
+            let aligned = end.checked_next_multiple_of(64).unwrap_or(end);
+            let start = if place.ecx & 2 != 0 { aligned } else { end };
+            start.saturating_add(place.eax)
+        } else {
+            end.max(place.ebx.saturating_add(place.eax))
+        };
+    }
+    end
 }
 
 fn serialize(m: &mut Machine<'_, '_>, _: &Op) -> Step {

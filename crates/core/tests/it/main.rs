@@ -29,6 +29,7 @@ mod privilege;
 mod protected;
 mod restart;
 mod shift;
+mod simd;
 mod snapshot;
 mod string;
 mod system;

@@ -42,7 +42,7 @@ fn fxsave(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_available(m)?;
     let operand = aligned(m, op, SIZE, 16, Access::Write)?;
     let mut region: Region = [0; SIZE];
-    legacy::save_x87(&m.cpu.fpu, Pointers::of(op.width), &mut region);
+    legacy::save_x87(m, Pointers::of(op.width), &mut region);
     legacy::save_mxcsr(m, &mut region);
     let count = if has_xmm(m) { xmm_count(m) } else { 0 };
     legacy::save_xmm(&m.cpu.fpu, count, &mut region);

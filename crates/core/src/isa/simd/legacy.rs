@@ -2,8 +2,9 @@
 //! (SDM vol. 1, "FXSAVE Area"; APM vol. 2, "FXSAVE and FXRSTOR Instructions").
 
 use crate::arch::cpuid::Features;
-use crate::isa::fpu;
+use crate::isa::fpu::{self, FSW_SUMMARY};
 use crate::machine::Machine;
+use crate::profile::Vendor;
 use crate::state::Fpu;
 
 /// Its size.
@@ -60,8 +61,13 @@ fn get<const N: usize>(region: &Region, at: usize) -> [u8; N] {
     region.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
 }
 
-/// Writes the x87 state.
-pub(crate) fn save_x87(fpu: &Fpu, pointers: Pointers, region: &mut Region) {
+/// Writes the x87 state. AMD's parts show the pointers of an instruction that left an exception,
+/// and zeros without one (APM vol. 2, "FXSAVE and FXRSTOR Instructions"; seen on Zen 3).
+pub(crate) fn save_x87(m: &Machine<'_, '_>, pointers: Pointers, region: &mut Region) {
+    let mut fpu = m.cpu.fpu;
+    if m.profile.vendor == Vendor::Amd && fpu.status & FSW_SUMMARY == 0 {
+        (fpu.opcode, fpu.instruction_pointer, fpu.data_pointer) = (0, 0, 0);
+    }
     put(region, 0, &fpu.control.to_le_bytes());
     put(region, 2, &fpu.status.to_le_bytes());
     put(region, 4, &[fpu.tags, 0]);

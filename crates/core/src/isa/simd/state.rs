@@ -1,4 +1,4 @@
-//! Processor state beside the registers: shadow stacks, bounds, XSAVE, wrapped keys.
+//! Processor state beside the registers: shadow stacks, bounds, wrapped keys.
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{Bnd, Bnde, Ed, Ey, Gd, Gy, M, Mdqq, Mq, My, Udq, Vdq};
@@ -25,19 +25,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("66.0F 1B", "BNDMOV", &[Bnde, Bnd], F::MPX),
     encoding("F3.0F 1B", "BNDMK", &[Bnd, M], F::MPX),
     encoding("F2.0F 1B", "BNDCN", &[Bnd, Ey], F::MPX).size64(Size64::Force64),
-    // Saved in memory.
-    encoding("NP.0F.W1 AE /4", "XSAVE64", &[M], F::XSAVE).modes(Modes::Only64),
-    encoding("NP.0F AE /4", "XSAVE", &[M], F::XSAVE),
-    encoding("NP.0F.W1 AE /5", "XRSTOR64", &[M], F::XSAVE).modes(Modes::Only64),
-    encoding("NP.0F AE /5", "XRSTOR", &[M], F::XSAVE),
-    encoding("NP.0F.W1 AE /6", "XSAVEOPT64", &[M], F::XSAVEOPT).modes(Modes::Only64),
-    encoding("NP.0F AE /6", "XSAVEOPT", &[M], F::XSAVEOPT),
-    encoding("NP.0F.W1 C7 /3", "XRSTORS64", &[M], F::XSAVES).modes(Modes::Only64),
-    encoding("NP.0F C7 /3", "XRSTORS", &[M], F::XSAVES),
-    encoding("NP.0F.W1 C7 /4", "XSAVEC64", &[M], F::XSAVEC).modes(Modes::Only64),
-    encoding("NP.0F C7 /4", "XSAVEC", &[M], F::XSAVEC),
-    encoding("NP.0F.W1 C7 /5", "XSAVES64", &[M], F::XSAVES).modes(Modes::Only64),
-    encoding("NP.0F C7 /5", "XSAVES", &[M], F::XSAVES),
     // Wrapped keys.
     encoding("F3.0F38 D8 /0", "AESENCWIDE128KL", &[M], F::KEYLOCKER),
     encoding("F3.0F38 D8 /1", "AESDECWIDE128KL", &[M], F::KEYLOCKER),

@@ -29,10 +29,8 @@ const LINES: [&str; 119] = [
 
 /// Lines about what is not executed yet, for the issues that they belong to.
 const LATER: &[(&str, &str)] = &[
-    ("M14", "VMOVUPS is recognised and not executed"),
     ("B04", "a matter of the VMX backend"),
     ("A17", "masked moves and gathers are AVX"),
-    ("A20", "FXSAVE and FXRSTOR belong to the SIMD state"),
 ];
 
 /// Prints past the test harness, which would keep it to itself.
