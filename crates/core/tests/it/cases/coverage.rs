@@ -28,10 +28,8 @@ const LINES: [&str; 119] = [
 ];
 
 /// Lines about what is not executed yet, for the issues that they belong to.
-const LATER: &[(&str, &str)] = &[
-    ("B04", "a matter of the VMX backend"),
-    ("A17", "masked moves and gathers are AVX"),
-];
+const LATER: &[(&str, &str)] =
+    &[("B04", "a matter of the VMX backend"), ("A17", "masked moves and gathers are AVX")];
 
 /// Prints past the test harness, which would keep it to itself.
 pub fn say(line: &str) {
