@@ -185,8 +185,9 @@ fn leave_with_stack<'m, W: Width>(
 ) -> Step {
     let rsp = m.peek::<W>(above)?.to_u64();
     let selector = m.peek_selector::<W>(above + W::BYTES as i64)?;
-    let stack = return_stack(m, target, selector)?;
+    // The target first, as Zen 3 has it.
     check_target(m, target, offset)?;
+    let stack = return_stack(m, target, selector)?;
     let is_outer = target.cpl() > m.cpu.cpl();
     m.mark_accessed(&stack)?;
     m.mark_accessed(target)?;

@@ -5,6 +5,7 @@
 pub(crate) mod alu;
 pub(crate) mod bcd;
 pub(crate) mod bits;
+pub(crate) mod bmi;
 pub(crate) mod branch;
 pub(crate) mod condition;
 pub(crate) mod control;
@@ -79,6 +80,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "shift", rows: shift::ROWS },
     Family { name: "muldiv", rows: muldiv::ROWS },
     Family { name: "bits", rows: bits::ROWS },
+    Family { name: "bmi", rows: bmi::ROWS },
     Family { name: "bcd", rows: bcd::ROWS },
     Family { name: "string", rows: string::ROWS },
     Family { name: "port", rows: port::ROWS },

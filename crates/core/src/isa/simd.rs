@@ -44,7 +44,7 @@ use crate::mem::access;
 use crate::op::Op;
 
 /// Prepares a memory operand. One that is not on a boundary of `alignment` bytes is #GP, whatever
-/// its segment.
+/// its segment, and whatever else is wrong with it (seen on Zen 3).
 fn aligned<'m>(
     m: &mut Machine<'_, 'm>,
     op: &Op,
@@ -53,8 +53,9 @@ fn aligned<'m>(
     access: Access,
 ) -> Result<access::Operand<'m>, Leave> {
     let offset = m.offset(op);
-    let linear = m.check_segment(op.seg, offset, size, access)?;
-    if linear & (alignment - 1) != 0 {
+    let base = m.cpu.seg.get(usize::from(op.seg)).map_or(0, |segment| segment.base);
+    let base = if m.cpu.is_64_bit_code() { m.flat_base(op.seg) } else { base };
+    if base.wrapping_add(offset) & (alignment - 1) != 0 {
         return Err(Fault::GP.into());
     }
     m.prepare(op.seg, offset, size, access)

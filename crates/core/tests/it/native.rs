@@ -204,3 +204,21 @@ fn emulate(
         flags: cpu.rflags & ARITH,
     }
 }
+
+/// What the host's processor makes of an image that it loads and saves again, over EEh.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub fn fxsave(image: &[u8; 512]) -> [u8; 512] {
+    #[repr(align(64))]
+    struct Aligned([u8; 512]);
+    let (from, mut to, mut own) = (Aligned(*image), Aligned([0xEE; 512]), Aligned([0; 512]));
+    // SAFETY: the images are aligned and as large as the instructions access; what the processor
+    // held before is there again after.
+    unsafe {
+        core::arch::asm!(
+            "fxsave64 [{own}]", "fxrstor64 [{from}]", "fxsave64 [{to}]", "fxrstor64 [{own}]",
+            own = in(reg) own.0.as_mut_ptr(), from = in(reg) from.0.as_ptr(),
+            to = in(reg) to.0.as_mut_ptr(),
+        );
+    }
+    to.0
+}

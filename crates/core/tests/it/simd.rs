@@ -250,26 +250,7 @@ fn image(fill: u8) -> [u8; 512] {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod host {
     use super::*;
-    use std::arch::asm;
-
-    #[repr(align(64))]
-    struct Aligned<const N: usize>([u8; N]);
-
-    /// What the host's processor makes of an image that it loads and saves again.
-    fn fxsave(image: &[u8; 512]) -> [u8; 512] {
-        let (from, mut to) = (Aligned(*image), Aligned([0xEE; 512]));
-        let mut own = Aligned([0; 512]);
-        // SAFETY: the images are aligned and as large as the instructions access; what the
-        // processor held before is there again after.
-        unsafe {
-            asm!(
-                "fxsave64 [{own}]", "fxrstor64 [{from}]", "fxsave64 [{to}]", "fxrstor64 [{own}]",
-                own = in(reg) own.0.as_mut_ptr(), from = in(reg) from.0.as_ptr(),
-                to = in(reg) to.0.as_mut_ptr(),
-            );
-        }
-        to.0
-    }
+    use crate::native::fxsave;
 
     #[test]
     fn fxrstor_and_fxsave_do_what_the_host_does() {

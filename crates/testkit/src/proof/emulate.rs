@@ -374,6 +374,7 @@ impl Case {
         cpu.cr0 = CR0_PE | CR0_ET | CR0_NE | CR0_MP;
         cpu.cr4 = CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE | CR4_UMIP | CR4_FSGSBASE;
         cpu.xcr0 = 7;
+        cpu.msr.efer = EFER_SCE;
         cpu.seg = self.segments.map(|kind| self.layout.segment(kind));
         if self.mode == Mode::Bits64 {
             self.make_long(cpu);

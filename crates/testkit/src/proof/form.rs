@@ -87,7 +87,10 @@ impl Form {
 
     /// Does it use the x87, MMX or SSE registers?
     pub(super) fn has_fpu(&self) -> bool {
-        matches!(self.family, "fpu" | "simd")
+        matches!(
+            self.family,
+            "fpu" | "simd" | "fxsave" | "xsave" | "moves" | "mmx_moves" | "avx_moves"
+        )
     }
 
     /// Does it store several words, of which silicon may have stored some when it faults?

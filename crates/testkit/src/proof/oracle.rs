@@ -14,6 +14,9 @@ pub fn reason(form: &Form) -> Option<&'static str> {
 }
 
 fn named(encoding: &Encoding) -> Option<&'static str> {
+    if encoding.family() == "xsave" {
+        return Some("works on what the host's kernel has enabled");
+    }
     Some(match encoding.name() {
         "SGDT" | "SIDT" | "SLDT" | "SMSW" | "STR" => "CR4.UMIP is set, and Linux answers instead",
         "CPUID" => "the VMM answers",

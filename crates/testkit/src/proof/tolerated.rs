@@ -95,6 +95,38 @@ pub const TOLERATED: &[Tolerated] = &[
         },
     },
     Tolerated {
+        name: "undefined at the limit",
+        what: "an undefined instruction with VEX is fetched whole before it is #UD",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": how much it fetches",
+        masks: Masks::All,
+        applies: |seen| {
+            let code = seen.case.code.as_slice();
+            let near_the_end = seen.case.entry > 0xFFF0 && seen.form.mode != Mode::Bits64;
+            let is_longest = code.len() >= 15;
+            let vector = |end| match end {
+                End::Exception { vector, .. } => vector,
+                End::Returned | End::Hung => 0,
+            };
+            let ends = (vector(seen.ours.end), vector(seen.theirs.end));
+            (near_the_end || is_longest)
+                && ends == (vector::UD, vector::GP)
+                && code.iter().any(|byte| matches!(byte, 0xC4 | 0xC5))
+        },
+    },
+    Tolerated {
+        name: "FXSAVE at the end of a segment",
+        what: "FXSAVE and FXRSTOR across the end of a segment: which exception comes first, if any",
+        section: "SDM vol. 2A, \"FXSAVE\": silent on the order; seen on Zen 3",
+        masks: Masks::All,
+        applies: |seen| {
+            let is_fault = |end| {
+                matches!(end, End::Exception { vector: vector::GP | vector::SS, error: 0, .. })
+            };
+            let is_image = matches!(seen.form.name, "FXSAVE" | "FXRSTOR");
+            is_image && seen.form.mode != Mode::Bits64 && is_fault(seen.theirs.end)
+        },
+    },
+    Tolerated {
         name: "flags of a scan",
         what: "Zen 3 keeps the flags of BSF and BSR but for ZF; a profile of AMD has Zen 4's",
         section: "APM vol. 3, \"BSF\", \"BSR\": undefined",

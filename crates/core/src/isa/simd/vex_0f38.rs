@@ -2,8 +2,8 @@
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{
-    By, Ey, Gy, H, Hdq, Md, Mdq, Mdqq, Mq, Msib, Mvdq, Mvx, Mw, Mx, My, Te, Tile, Tv, U, Udq, V,
-    Vdq, W, Wb, Wd, Wdq, We, Wf, Wh, Wq, Ww,
+    By, Gy, H, Hdq, Md, Mdq, Mdqq, Mq, Msib, Mvdq, Mvx, Mw, Mx, My, Te, Tile, Tv, U, Udq, V, Vdq,
+    W, Wb, Wd, Wdq, We, Wf, Wh, Wq, Ww,
 };
 use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
@@ -236,16 +236,4 @@ pub(crate) const ROWS: &[Row] = &[
         .span(16)
         .modes(Modes::Only64),
     // F0
-    encoding("VEX.128.NP.0F38.WIG F2", "ANDN", &[Gy, By, Ey], F::BMI1),
-    encoding("VEX.128.NP.0F38.WIG F3 /1", "BLSR", &[By, Ey], F::BMI1),
-    encoding("VEX.128.NP.0F38.WIG F3 /2", "BLSMSK", &[By, Ey], F::BMI1),
-    encoding("VEX.128.NP.0F38.WIG F3 /3", "BLSI", &[By, Ey], F::BMI1),
-    encoding("VEX.128.NP.0F38.WIG F5", "BZHI", &[Gy, Ey, By], F::BMI2),
-    encoding("VEX.128.F3.0F38.WIG F5", "PEXT", &[Gy, By, Ey], F::BMI2),
-    encoding("VEX.128.F2.0F38.WIG F5", "PDEP", &[Gy, By, Ey], F::BMI2),
-    encoding("VEX.128.F2.0F38.WIG F6", "MULX", &[Gy, By, Ey], F::BMI2),
-    encoding("VEX.128.NP.0F38.WIG F7", "BEXTR", &[Gy, Ey, By], F::BMI1),
-    encoding("VEX.128.66.0F38.WIG F7", "SHLX", &[Gy, Ey, By], F::BMI2),
-    encoding("VEX.128.F3.0F38.WIG F7", "SARX", &[Gy, Ey, By], F::BMI2),
-    encoding("VEX.128.F2.0F38.WIG F7", "SHRX", &[Gy, Ey, By], F::BMI2),
 ];

@@ -2,7 +2,7 @@
 
 use crate::arch::cpuid::Features as F;
 use crate::isa::operand::Operand::{
-    Ed, Edb, Edd, Edw, Eq, Ey, Gy, H, Hdq, Ib, Id, Kg, Kr, L, Ldq, Li, V, Vdq, W, Wd, Wdq, Wh, Wq,
+    Ed, Edb, Edd, Edw, Eq, Ey, H, Hdq, Ib, Id, Kg, Kr, L, Ldq, Li, V, Vdq, W, Wd, Wdq, Wh, Wq,
 };
 use crate::isa::row::{Modes, Row};
 use crate::isa::simd::encoding;
@@ -122,7 +122,6 @@ pub(crate) const ROWS: &[Row] = &[
     encoding("VEX.128.66.0F3A.W0 DE", "VSM3RNDS2", &[Vdq, Hdq, Wdq, Ib], AVX_SM3),
     encoding("VEX.128.66.0F3A.WIG DF", "VAESKEYGENASSIST", &[Vdq, Wdq, Ib], AES_AVX),
     // F0
-    encoding("VEX.128.F2.0F3A.WIG F0", "RORX", &[Gy, Ey, Ib], F::BMI2),
     // Map 7: MSRs by immediate.
     encoding("VEX.128.F2.MAP7.W0 F6 /0", "RDMSR", &[Eq, Id], F::MSR_IMM)
         .register()
