@@ -23,7 +23,9 @@ pub(crate) const ROWS: &[Row] = &[
         .exec(to_vvvv::<Blsmsk>()),
     defined(bmi1("BLSI", 0xF3, Prefix::None, &[By, Ey]).digit(3), OF | SF | ZF | CF)
         .exec(to_vvvv::<Blsi>()),
-    defined(bmi1("BEXTR", 0xF7, Prefix::None, &[Gy, Ey, By]), OF | ZF | CF).exec(to_reg::<Bextr>()),
+    defined(bmi1("BEXTR", 0xF7, Prefix::None, &[Gy, Ey, By]), OF | ZF | CF)
+        .on(UndefinedFlags::Amd, AF, FlagRule::Set)
+        .exec(to_reg::<Bextr>()),
     defined(bmi2("BZHI", 0xF5, Prefix::None, &[Gy, Ey, By]), OF | SF | ZF | CF)
         .exec(to_reg::<Bzhi>()),
     bmi2("PEXT", 0xF5, Prefix::F3, &[Gy, By, Ey]).exec(to_reg::<Pext>()),

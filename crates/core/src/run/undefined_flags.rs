@@ -7,6 +7,7 @@ extern crate std;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::vec::Vec;
 
+use crate::arch::control::CR0_PE;
 use crate::arch::cpuid::Features;
 use crate::arch::registers::Reg;
 use crate::arch::rflags::{AF, CF, OF, PF, SF, ZF};
@@ -36,14 +37,19 @@ fn instruction(random: &mut Random, encoding: &Encoding, size: CodeSize) -> [u8;
         bytes[at] = byte;
         at += 1;
     };
-    if encoding.prefix() == Prefix::F3 {
-        put(0xF3);
-    }
-    if random.word().is_multiple_of(2) {
-        put(if size == CodeSize::Bits64 { 0x48 } else { 0x66 });
-    }
-    if encoding.map() == Map::TwoByte {
-        put(0x0F);
+    if encoding.map() == Map::Vex2 {
+        // Any W and vvvv; none of these rows has a mandatory prefix.
+        [0xC4, 0xE2, random.word() as u8 & 0xF8].map(&mut put);
+    } else {
+        if encoding.prefix() == Prefix::F3 {
+            put(0xF3);
+        }
+        if random.word().is_multiple_of(2) {
+            put(if size == CodeSize::Bits64 { 0x48 } else { 0x66 });
+        }
+        if encoding.map() == Map::TwoByte {
+            put(0x0F);
+        }
     }
     put(encoding.opcode());
     if encoding.has_modrm() {
@@ -133,8 +139,9 @@ impl Execution<'_> {
             return 0;
         }
         match self.destination() {
-            Operand::Gv if self.details.is_memory => self.after.gpr.slot(self.op.reg),
-            Operand::Gv => self.after.gpr.slot(self.op.rm),
+            Operand::By => self.after.gpr.slot(self.op.vvvv()),
+            Operand::Gv | Operand::Gy if self.details.is_memory => self.after.gpr.slot(self.op.reg),
+            Operand::Gv | Operand::Gy => self.after.gpr.slot(self.op.rm),
             _ => self.after.gpr[Reg::Rax],
         }
     }
@@ -233,6 +240,10 @@ fn check_row(encoding: &Encoding, profile: &Profile, ram: &[AtomicU8], random: &
             cell.store(byte, Relaxed);
         }
         let mut before = processor(random, profile, size);
+        if long {
+            // Real mode has no VEX.
+            before.cr0 |= CR0_PE;
+        }
         if round % 4 < 2 {
             // A small count in CL.
             before.gpr[Reg::Rcx] &= 3;
