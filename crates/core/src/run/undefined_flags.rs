@@ -24,7 +24,7 @@ use super::flag_effects::{CODE, Memory, RAM, Random, processor};
 
 const FLAGS: [u64; 6] = [CF, PF, AF, ZF, SF, OF];
 /// Executions of each row on each profile.
-const ROUNDS: u32 = 600;
+const ROUNDS: u32 = 1_200;
 
 /// Random bytes with this encoding, as likely as not with 66 or REX in front. Half of the
 /// immediates are small, so that shifts by 1 and 2 are among them.
