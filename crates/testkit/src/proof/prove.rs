@@ -9,7 +9,7 @@ use realmode::{Fpu, Profile};
 use super::case::{Case, Mode};
 use super::compare::{Difference, bits, compare};
 use super::emulate::{Emulated, Ground};
-use super::form::Form;
+use super::form::{Form, Setting};
 use super::fpu;
 use super::generate;
 use super::host::host_profile;
@@ -108,7 +108,8 @@ impl Report {
 pub fn judged(profile: &Profile) -> Vec<Form> {
     [Mode::Bits16, Mode::Bits32, Mode::Bits64]
         .into_iter()
-        .flat_map(|mode| Form::all(mode, profile))
+        .flat_map(|mode| Setting::ALL.map(|setting| (setting, mode)))
+        .flat_map(|(setting, mode)| Form::all_within(setting, mode, profile))
         .filter(|form| oracle::reason(form).is_none())
         .collect()
 }

@@ -7,7 +7,7 @@ use realmode::{Reg, SegReg};
 
 use super::Plan;
 use super::values::value;
-use crate::proof::form::Operand;
+use crate::proof::form::{Operand, Setting};
 use crate::proof::layout::Kind;
 
 /// Flags that no frame may set: they outlive the instruction, in the oracle.
@@ -86,6 +86,10 @@ impl Plan<'_> {
             Kind::Stack16,
             Kind::Stack32,
         ];
+        if self.form.setting == Setting::Segments {
+            let kind = self.random.pick(&Kind::ALL);
+            return self.odd_selector(kind);
+        }
         let kind = self.random.pick(&KINDS);
         self.selector(kind)
     }
@@ -94,8 +98,23 @@ impl Plan<'_> {
         const KINDS: [Kind; 6] =
             [Kind::Code32, Kind::ExecuteOnly, Kind::Data, Kind::Missing, Kind::Null, Kind::Code16];
         let own = self.segments[SegReg::Cs as usize];
+        if self.form.setting == Setting::Segments {
+            let kind = if self.random.one_in(3) { own } else { self.random.pick(&Kind::ALL) };
+            return self.odd_selector(kind);
+        }
         let kind = if self.random.one_in(2) { own } else { self.random.pick(&KINDS) };
         self.selector(kind)
+    }
+
+    /// The selector of a kind, often with another level or of the other table, or one of the host's.
+    fn odd_selector(&mut self, kind: Kind) -> u16 {
+        const OTHERS: [u16; 11] = [0, 1, 2, 3, 0x08, 0x10, 0x18, 0x1B, 0x2B, 0xFFFC, 0xFFFF];
+        let selector = self.layout.selector(kind);
+        match self.random.below(8) {
+            0 => selector & !3 | self.random.below(4) as u16,
+            1 => self.random.pick(&OTHERS),
+            _ => selector,
+        }
     }
 
     /// The selector of a kind, seldom with another level, or of something that is not there.
@@ -166,13 +185,7 @@ impl Plan<'_> {
     /// The stack as returns and pops want it: an address, a selector, flags, and a stack.
     fn stack_frame(&mut self) {
         let rsp = self.gpr[Reg::Rsp as usize];
-        let ss = self.segments[SegReg::Ss as usize];
-        let offset = match (self.is_long(), ss) {
-            (true, _) => rsp,
-            (false, Kind::Stack32 | Kind::Wide) => rsp & 0xFFFF_FFFF,
-            (false, _) => rsp & 0xFFFF,
-        };
-        let Some(at) = self.arena_offset(SegReg::Ss, offset) else { return };
+        let Some(at) = self.arena_offset(SegReg::Ss, self.stack_offset()) else { return };
         let name = self.form.name;
         let size = self.draft.operand as usize;
         let flags = (value(&mut self.random) & !KEPT_CLEAR) | IF;
