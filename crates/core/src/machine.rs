@@ -23,6 +23,9 @@ pub(crate) enum Leave {
     Fault(Fault),
     /// A taken branch in the middle of a block; RIP is set, the instruction is complete.
     Branch,
+    /// A guest exception of the instruction or event that comes after it has changed the state: a
+    /// task switch, whose new task it is raised in.
+    Late(Fault),
     /// The instruction needs the careful road: device memory, code lines, odd pages. Nothing
     /// has changed.
     Again,

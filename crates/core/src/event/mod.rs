@@ -6,6 +6,7 @@ pub(crate) mod breakpoint;
 pub(crate) mod long;
 pub(crate) mod protected;
 pub(crate) mod real;
+pub(crate) mod task;
 pub(crate) mod virtual_8086;
 
 use crate::arch::control::DR7_GD;

@@ -6,12 +6,12 @@ use crate::arch::registers::{Reg, SegReg};
 use crate::arch::rflags::{IF, NT, RF, TF, VM};
 use crate::arch::vector;
 use crate::bus::Access;
+use crate::event::task::Switch;
 use crate::event::virtual_8086::PUSHED;
 use crate::fault::Fault;
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
 use crate::mem::walk::By;
-use crate::stop::UnimplementedReason;
 
 /// What asked for the delivery: it decides the EXT bit and the check of the gate's DPL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,14 @@ impl Origin {
 }
 
 /// A gate of the IDT.
-struct Gate {
+enum Gate {
+    Code(CodeGate),
+    /// To the task of this TSS.
+    Task(u16),
+}
+
+/// An interrupt or trap gate.
+struct CodeGate {
     selector: u16,
     offset: u32,
     /// 32-bit frames.
@@ -106,7 +113,14 @@ impl<'m> Machine<'_, 'm> {
             return self.deliver_long(vector, error_code, origin, resume);
         }
         let is_virtual = self.cpu.is_virtual_8086();
-        let gate = self.read_gate(vector, origin)?;
+        let gate = match self.read_gate(vector, origin)? {
+            Gate::Code(gate) => gate,
+            Gate::Task(selector) => {
+                let flags = resume.image(self.rflags());
+                let switch = Switch::Event { ext: origin.ext() };
+                return self.switch_task(selector, switch, flags, error_code);
+            }
+        };
         let cpl = self.cpu.cpl();
         let target = self.gate_target(&gate, cpl, origin)?;
         let inner = target.cpl() < cpl;
@@ -174,20 +188,25 @@ impl<'m> Machine<'_, 'm> {
             return Err(Fault::with_code(vector::NP, code).into());
         }
         if kind == 5 {
-            return Err(Leave::Unimplemented(UnimplementedReason::Delivery));
+            return Ok(Gate::Task((raw >> 16) as u16));
         }
         let is_wide = kind >= 14;
         let high = if is_wide { raw >> 48 << 16 } else { 0 };
-        Ok(Gate {
+        Ok(Gate::Code(CodeGate {
             selector: (raw >> 16) as u16,
             offset: (raw & 0xFFFF | high) as u32,
             is_wide,
             is_interrupt: kind & 1 == 0,
-        })
+        }))
     }
 
     /// The code segment a gate leads to, and the privilege level it runs at.
-    fn gate_target(&mut self, gate: &Gate, cpl: u8, origin: Origin) -> Result<Incoming<'m>, Leave> {
+    fn gate_target(
+        &mut self,
+        gate: &CodeGate,
+        cpl: u8,
+        origin: Origin,
+    ) -> Result<Incoming<'m>, Leave> {
         let ext = origin.ext();
         let code = gate.selector & !3 | ext;
         if gate.selector & !3 == 0 {

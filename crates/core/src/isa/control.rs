@@ -204,16 +204,11 @@ fn commit_cr0(m: &mut Machine<'_, '_>, new: u64) {
     let changed = m.cpu.cr0 ^ new;
     m.cpu.cr0 = new;
     if changed & (CR0_PE | CR0_PG | CR0_WP) != 0 {
-        forget_translations(m);
+        m.forget_translations();
         m.refresh_mode();
         m.epoch_stale = true;
         m.attention = true;
     }
-}
-
-fn forget_translations(m: &mut Machine<'_, '_>) {
-    m.flush_translations();
-    m.bus.invalidate(None);
 }
 
 fn write_cr3(m: &mut Machine<'_, '_>, value: u64) -> Step {
@@ -227,17 +222,7 @@ fn write_cr3(m: &mut Machine<'_, '_>, value: u64) -> Step {
             return Err(GP);
         }
     }
-    load_cr3(m, value)
-}
-
-/// Replaces CR3, as a task switch does too.
-pub(crate) fn load_cr3(m: &mut Machine<'_, '_>, value: u64) -> Step {
-    if m.is_paged() && m.cpu.cr4 & CR4_PAE != 0 && !m.is_long_mode() {
-        m.cpu.pdpte = m.read_pdptes(value)?;
-    }
-    m.cpu.cr3 = value;
-    forget_translations(m);
-    Ok(())
+    m.load_cr3(value)
 }
 
 /// The bits of CR4 that the profile's features define.
@@ -288,7 +273,7 @@ fn write_cr4(m: &mut Machine<'_, '_>, value: u64) -> Step {
     }
     m.cpu.cr4 = value;
     if changed != 0 {
-        forget_translations(m);
+        m.forget_translations();
         m.refresh_mode();
     }
     Ok(())
@@ -509,7 +494,7 @@ fn invpcid(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     if illegal {
         return Err(GP);
     }
-    forget_translations(m);
+    m.forget_translations();
     m.epoch_stale = true;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Far transfers in protected mode, without task switches: JMP, CALL, RET, IRET through code
-//! segments and call gates. `far.rs` holds their rows and their real-mode halves.
+//! Far transfers in protected mode: JMP, CALL, RET, IRET through code segments, call gates, task
+//! gates and TSSs. `far.rs` holds their rows and their real-mode halves.
 
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::{Reg, SegReg};
@@ -7,11 +7,11 @@ use crate::arch::rflags::{AC, ID, IF, IOPL, NT, RF, VIF, VIP, VM};
 use crate::arch::vector::{GP, NP};
 use crate::bus::Access;
 use crate::event::protected::word_size;
+use crate::event::task::Switch;
 use crate::fault::Fault;
 use crate::isa::{far_long, virtual_8086};
 use crate::machine::{Leave, Machine, Step};
 use crate::mem::descriptor::Incoming;
-use crate::stop::UnimplementedReason;
 use crate::width::Width;
 
 const STACK: u8 = SegReg::Ss as u8;
@@ -33,6 +33,8 @@ enum Target<'m> {
         is_wide: bool,
         parameters: u8,
     },
+    /// To the task of this TSS.
+    Task(u16),
 }
 
 /// Resolves the selector of a far JMP or CALL (SDM vol. 2A, "JMP" and "CALL"), with every check
@@ -70,10 +72,11 @@ fn resolve<'m>(
     if !attributes.is_present() {
         return Err(fault(NP, selector));
     }
-    if !matches!(attributes.segment_type(), 4 | 12) {
-        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+    match attributes.segment_type() {
+        4 | 12 => resolve_gate(m, raw, is_call),
+        5 => Ok(Target::Task((raw >> 16) as u16)),
+        _ => Ok(Target::Task(selector)),
     }
-    resolve_gate(m, raw, is_call)
 }
 
 /// The code segment that a call gate leads to.
@@ -128,6 +131,7 @@ pub(crate) fn jmp(m: &mut Machine<'_, '_>, selector: u16, offset: u64) -> Step {
     }
     let (target, offset) = match resolve(m, selector, offset, false)? {
         Target::Code { target, offset } | Target::Gate { target, offset, .. } => (target, offset),
+        Target::Task(tss) => return m.switch_task(tss, Switch::Jump, m.rflags(), None),
     };
     check_limit(&target, offset)?;
     enter(m, &target, offset)
@@ -140,6 +144,7 @@ pub(crate) fn call<W: Width>(m: &mut Machine<'_, '_>, selector: u16, offset: u64
     }
     match resolve(m, selector, offset, true)? {
         Target::Code { target, offset } => call_same::<W>(m, &target, offset),
+        Target::Task(tss) => m.switch_task(tss, Switch::Call, m.rflags(), None),
         Target::Gate { target, offset, is_wide, parameters } => {
             if target.cpl() < m.cpu.cpl() {
                 call_inner(m, &target, offset, is_wide, parameters)
@@ -280,7 +285,11 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
         return far_long::iret::<W>(m);
     }
     if m.rflags() & NT != 0 {
-        return Err(Leave::Unimplemented(UnimplementedReason::Mode));
+        let result = m.return_to_task();
+        if matches!(result, Ok(()) | Err(Leave::Late(_))) {
+            m.cpu.nmi_blocked = false;
+        }
+        return result;
     }
     let width = W::BYTES as i64;
     let offset = m.peek::<W>(0)?.to_u64();

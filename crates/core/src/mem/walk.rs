@@ -413,6 +413,29 @@ impl Machine<'_, '_> {
         if same { Ok(()) } else { Err(Halt::Race) }
     }
 
+    /// Replaces CR3, and tells the VMM.
+    pub(crate) fn load_cr3(&mut self, value: u64) -> Step {
+        self.set_cr3(value)?;
+        self.bus.invalidate(None);
+        Ok(())
+    }
+
+    /// Replaces CR3. The VMM is told when nothing can make it happen again.
+    pub(crate) fn set_cr3(&mut self, value: u64) -> Step {
+        if self.is_paged() && self.cpu.cr4 & CR4_PAE != 0 && !self.is_long_mode() {
+            self.cpu.pdpte = self.read_pdptes(value)?;
+        }
+        self.cpu.cr3 = value;
+        self.flush_translations();
+        Ok(())
+    }
+
+    /// Forgets every translation, and tells the VMM.
+    pub(crate) fn forget_translations(&mut self) {
+        self.flush_translations();
+        self.bus.invalidate(None);
+    }
+
     /// The PDPTE registers as a load of CR3 takes them from memory (SDM vol. 3A, "PDPTE
     /// Registers"). #GP(0) if one has a reserved bit set.
     pub(crate) fn read_pdptes(&mut self, cr3: u64) -> Result<[u64; 4], Leave> {

@@ -164,7 +164,7 @@ impl Runner<'_, '_> {
             self.leave_careful();
             let fault = match result {
                 Ok(()) => return None,
-                Err(Leave::Fault(fault)) => fault,
+                Err(Leave::Fault(fault) | Leave::Late(fault)) => fault,
                 Err(Leave::Pending) => return Some(self.hold(Work::Event(event))),
                 Err(Leave::Unimplemented(reason)) => {
                     // An exception is raised again by its instruction; anything else must not

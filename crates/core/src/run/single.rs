@@ -198,10 +198,13 @@ impl Runner<'_, '_> {
         leave: Leave,
     ) -> Option<Stop> {
         let after = start.wrapping_add(u64::from(current.op.len));
-        self.m.cpu.rip = start;
         self.m.attention = true;
+        if let Leave::Late(fault) = leave {
+            return self.raise(fault);
+        }
+        self.m.cpu.rip = start;
         match leave {
-            Leave::Branch | Leave::Again => None,
+            Leave::Branch | Leave::Again | Leave::Late(_) => None,
             Leave::Fault(fault) => {
                 // 8086: a division error saves the address of the next instruction.
                 if fault == Fault::DE && self.m.profile.generation < Generation::I80286 {

@@ -32,4 +32,5 @@ mod shift;
 mod snapshot;
 mod string;
 mod system;
+mod task;
 mod virtual_8086;

@@ -81,9 +81,9 @@ fn virtual_8086(random: &mut Prng, cpu: &mut Cpu, real: &[Segment; 6]) {
     }
 }
 
-/// Few task switches: they are not executed.
+/// IRET mostly returns within its task.
 fn flags(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
-    if !random.one_in(16) {
+    if !random.one_in(8) {
         cpu.rflags &= !NT;
     }
     if profile.generation >= Generation::I80386 && random.one_in(8) {

@@ -58,6 +58,7 @@ pub(crate) fn select(random: &mut Prng, level: u8, aim: Aim) -> u16 {
         (Aim::Data, 0..12) | (Aim::Any, 4..7) => (DATA + own, 0),
         (Aim::Data, 12..14) => (LDT_DATA + own, TI),
         (Aim::Data, 14) | (Aim::Any, 7) => (DOWN + random.below(2), 0),
+        (Aim::Code, 15) => (TSS_ENTRY, 0),
         (Aim::Code | Aim::Return, _) | (Aim::Any, 8) => (CONFORMING, 0),
         (Aim::Any, 9) => (LDT_ENTRY + random.below(3), 0),
         (Aim::Any, 10..13) => (GATES + random.below(GDT - GATES), 0),
@@ -75,6 +76,8 @@ pub(crate) struct Tables {
     ldt: Vec<u8>,
     idt: Vec<u8>,
     tss: Vec<u8>,
+    /// The TSS of another task.
+    task: Vec<u8>,
     /// What RETF or IRET would return to.
     pub(crate) frame: Vec<u8>,
     has_wide_tss: bool,
@@ -98,9 +101,10 @@ impl Tables {
                 .flat_map(|n| maker.segment(random, if n < LDT_DATA { 0x1B } else { 0x13 }, n & 3))
                 .collect(),
             idt: (0..IDT)
-                .flat_map(|_| maker.whole_gate(random, &[6, 7, 0xE, 0xE, 0xE, 0xF]))
+                .flat_map(|_| maker.whole_gate(random, &[6, 7, 0xE, 0xE, 0xE, 0xF, 0xE, 5]))
                 .collect(),
             tss: if maker.is_long { long_stacks(random) } else { stacks(random, has_wide_tss) },
+            task: if maker.is_long { Vec::new() } else { maker.task(random, has_wide_tss) },
             frame: frame(random, level, maker.frame_word()),
             has_wide_tss,
         }
@@ -155,7 +159,17 @@ impl Tables {
             poke(cpu, map, arena, base, bytes);
             base
         };
-        cpu.gdtr.base = put(cpu, &self.gdt);
+        let mut gdt = self.gdt.clone();
+        if !self.task.is_empty() {
+            let base = put(cpu, &self.task);
+            let [low, middle, high, top, ..] = base.to_le_bytes();
+            let entry = &mut gdt[TSS_ENTRY as usize * 8..];
+            entry[..2].copy_from_slice(&(self.task.len() as u16 - 1).to_le_bytes());
+            entry[2..5].copy_from_slice(&[low, middle, high]);
+            entry[5] = entry[5] & 0xF0 | if self.has_wide_tss { 9 } else { 1 };
+            entry[6..8].copy_from_slice(&[0, if self.has_wide_tss { top } else { 0 }]);
+        }
+        cpu.gdtr.base = put(cpu, &gdt);
         cpu.ldtr.base = put(cpu, &self.ldt);
         cpu.tr.base = put(cpu, &self.tss);
         if cpu.cr0 & CR0_PE != 0 {
@@ -250,6 +264,34 @@ impl Maker {
         }
     }
 
+    /// The TSS of another task, which mostly can be entered.
+    fn task(&self, random: &mut Prng, is_wide: bool) -> Vec<u8> {
+        let mut bytes = stacks(random, is_wide);
+        let level = random.pick(&[0, 0, self.level, 3]);
+        let (pointer, stack) = stack(random, level);
+        let data = (DATA + level) << 3 | level;
+        let is_virtual = is_wide && random.one_in(8);
+        let flags = random.next() & 0xFED7 | if is_virtual { VM } else { 0 };
+        let mut words = vec![random.next() & 0xFFFF, flags];
+        words.extend((0..8).map(|_| random.next() & 0xFFFF));
+        words[6] = pointer;
+        words.extend([data, (CODE + level) << 3 | level, stack, data, data, 0]);
+        if random.one_in(4) {
+            words[10 + random.below(6) as usize] = random.below(GDT) << 3 | level;
+        }
+        let (from, size) = if is_wide { (0x20, 4) } else { (0x0E, 2) };
+        let words = words.iter().take(if is_wide { 16 } else { 14 });
+        let saved: Vec<u8> =
+            words.flat_map(|word| word.to_le_bytes().into_iter().take(size)).collect();
+        bytes[from..from + saved.len()].copy_from_slice(&saved);
+        let link = if random.one_in(2) { BUSY_ENTRY } else { random.below(GDT) };
+        bytes[..2].copy_from_slice(&((link << 3) as u16).to_le_bytes());
+        if is_wide && random.one_in(16) {
+            bytes[0x64] = 1;
+        }
+        bytes
+    }
+
     /// A segment of a type and level.
     fn segment(&self, random: &mut Prng, kind: u64, level: u64) -> [u8; 8] {
         let is_down = kind & 0x1C == 0x14;
@@ -297,6 +339,7 @@ impl Maker {
             2 => random.below(GDT) << 3,
             _ => (CODE + code) << 3,
         };
+        let selector = if kind == 5 { TSS_ENTRY << 3 } else { selector };
         let high = if random.one_in(32) { random.next() & 0xFFFF } else { 0 };
         let offset = random.next() & 0xFFFF;
         (offset | selector << 16 | count << 32 | access << 40 | high << 48).to_le_bytes()
