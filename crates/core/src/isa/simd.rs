@@ -43,7 +43,7 @@ use crate::mem::access;
 use crate::op::Op;
 
 /// Prepares a memory operand. One that is not on a boundary of `alignment` bytes is #GP, whatever
-/// its segment.
+/// its segment: that is looked at before the limit, and before canonical addresses, as Zen 3 does.
 fn aligned<'m>(
     m: &mut Machine<'_, 'm>,
     op: &Op,
@@ -52,7 +52,11 @@ fn aligned<'m>(
     access: Access,
 ) -> Result<access::Operand<'m>, Leave> {
     let offset = m.offset(op);
-    let linear = m.check_segment(op.seg, offset, size, access)?;
+    let base = match m.cpu.seg.get(usize::from(op.seg)) {
+        Some(segment) if !m.cpu.is_64_bit_code() => segment.base,
+        _ => m.flat_base(op.seg),
+    };
+    let linear = base.wrapping_add(offset);
     if linear & (alignment - 1) != 0 {
         return Err(Fault::GP.into());
     }

@@ -140,6 +140,11 @@ impl Form {
         FAMILIES.iter().any(|family| self.family.starts_with(family))
     }
 
+    /// Does it begin with VEX?
+    pub(super) fn is_vex(&self) -> bool {
+        matches!(self.encoding.map(), Map::Vex1 | Map::Vex2 | Map::Vex3 | Map::Vex7)
+    }
+
     /// Does it store several words, of which silicon may have stored some when it faults?
     pub(super) fn moves_several(&self) -> bool {
         matches!(self.name, "PUSHA" | "POPA" | "ENTER" | "CALL" | "INT" | "INTO")

@@ -335,7 +335,7 @@ impl<'m> Bench<'m> {
         let mut result = Ok(());
         let theirs = if form.has_fpu() {
             let (theirs, image) = self.native.run_with_fpu(case, &FpuImage::CLEAN);
-            result = same_fpu(self.emulated.fpu(), &image);
+            result = same_fpu(self.emulated.fpu(), &image, &self.profile);
             theirs
         } else {
             self.native.run(case)
@@ -458,8 +458,8 @@ fn differing_word(start: usize, ours: &[Cell<u64>], theirs: &[Cell<u64>]) -> Opt
     Some(Difference::Memory { at: ((start + i) * 8) as u32, ours, theirs })
 }
 
-fn same_fpu(ours: &Fpu, theirs: &FpuImage) -> Result<(), Difference> {
-    match fpu::difference(&fpu::image(ours), theirs) {
+fn same_fpu(ours: &Fpu, theirs: &FpuImage, profile: &Profile) -> Result<(), Difference> {
+    match fpu::difference(&fpu::image(ours, profile.vendor), theirs) {
         Some((at, ours, theirs)) => Err(Difference::Fpu { at, ours, theirs }),
         None => Ok(()),
     }

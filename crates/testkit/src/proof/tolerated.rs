@@ -53,6 +53,18 @@ pub struct Seen<'c> {
     pub difference: Difference,
 }
 
+/// Vector and error code of both sides, if both raised an exception for the same instruction; else
+/// nothing that an entry could take for one.
+fn vectors(seen: &Seen<'_>) -> ((u8, u32), (u8, u32)) {
+    match (seen.ours.end, seen.theirs.end) {
+        (
+            End::Exception { vector: ours, error: our_error, rip: our_rip },
+            End::Exception { vector: theirs, error: their_error, rip },
+        ) if our_rip == rip => ((ours, our_error), (theirs, their_error)),
+        _ => ((u8::MAX, 0), (u8::MAX, 0)),
+    }
+}
+
 /// The entry that explains a difference.
 pub fn find(seen: &Seen<'_>) -> Option<&'static Tolerated> {
     TOLERATED.iter().find(|entry| (entry.applies)(seen))
@@ -87,11 +99,82 @@ pub const TOLERATED: &[Tolerated] = &[
         section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
         masks: Masks::All,
         applies: |seen| {
-            let ss =
-                End::Exception { vector: vector::SS, error: 0, rip: u64::from(seen.case.entry) };
-            let is_gp =
-                matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
-            matches!(seen.form.name, "CALL" | "RETF" | "IRET") && is_gp && seen.theirs.end == ss
+            let (ours, theirs) = vectors(seen);
+            let is_stack = matches!(theirs, (vector::SS, 0) | (vector::PF, _));
+            let is_target = matches!(ours.0, vector::GP | vector::NP);
+            matches!(seen.form.name, "CALL" | "RETF" | "IRET") && is_target && is_stack
+        },
+    },
+    Tolerated {
+        name: "order of a frame",
+        what: "of the words of ENTER and a far CALL, RET or IRET, Zen accesses another one first: \
+               where the stack is at fault, exception, error code and address are that word's",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::Bits(64 + 8 + 32),
+        applies: |seen| {
+            let (ours, theirs) = vectors(seen);
+            let is_of_stack = |end| matches!(end, (vector::SS, 0) | (vector::PF, _));
+            let distance = seen.ours.cr2.abs_diff(seen.theirs.cr2);
+            // ENTER reads up to 31 words and writes 33.
+            let reach = if seen.form.name == "ENTER" { 64 * 8 } else { 5 * 8 };
+            matches!(seen.form.name, "CALL" | "RETF" | "IRET" | "ENTER")
+                && is_of_stack(ours)
+                && is_of_stack(theirs)
+                && (ours.0 != theirs.0 || distance <= reach)
+        },
+    },
+    Tolerated {
+        name: "target before its stack",
+        what: "Zen looks at the offset that IRET returns to before the stack segment it pops",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::Bits(8 + 32),
+        applies: |seen| {
+            let (ours, theirs) = vectors(seen);
+            let is_segment = matches!(ours, (vector::GP | vector::SS | vector::NP, 1..));
+            seen.form.name == "IRET" && is_segment && theirs == (vector::GP, 0)
+        },
+    },
+    Tolerated {
+        name: "a region that is not aligned",
+        what: "of two faults of FXSAVE, Zen raises that of the limit or that of the alignment",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::Bits(8),
+        applies: |seen| {
+            let ends = vectors(seen);
+            let is_region = matches!(seen.form.family, "fxsave" | "xsave");
+            is_region && ends == ((vector::GP, 0), (vector::SS, 0))
+        },
+    },
+    Tolerated {
+        name: "x87 pointers",
+        what: "of the x87 pointers that FXRSTOR loads, Zen keeps 48 bits, extended, and no selectors",
+        section: "APM vol. 2, \"FXSAVE and FXRSTOR Instructions\": silent on it",
+        masks: Masks::Bits(2 * 32),
+        applies: |seen| {
+            let is_upper = matches!(seen.difference, Difference::Fpu { at: 12..16 | 20..24, .. });
+            seen.form.name.starts_with("FXRSTOR") && is_upper
+        },
+    },
+    Tolerated {
+        name: "VEX after LOCK",
+        what: "of VEX with a prefix that it forbids, Zen fetches ModRM before it is #UD",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": silent on what is fetched",
+        masks: Masks::Bits(8 + 32),
+        applies: |seen| {
+            let (ours, theirs) = vectors(seen);
+            let is_fetch = matches!(theirs, (vector::GP, 0) | (vector::PF, 0x14));
+            seen.form.is_vex() && ours.0 == vector::UD && is_fetch
+        },
+    },
+    Tolerated {
+        name: "end of a region",
+        what: "Zen probes the 512 bytes of FXSAVE and FXRSTOR from their end: CR2 is in them",
+        section: "SDM vol. 3A, \"Page-Fault Exception (#PF)\": an address that caused the fault",
+        masks: Masks::Bits(12),
+        applies: |seen| {
+            let is_region = matches!(seen.form.family, "fxsave" | "xsave");
+            let Difference::Cr2 { ours, theirs } = seen.difference else { return false };
+            is_region && theirs.wrapping_sub(ours) < 4096
         },
     },
     Tolerated {
@@ -123,14 +206,10 @@ pub const TOLERATED: &[Tolerated] = &[
         section: "SDM vol. 2A, \"CALL\": silent on the size; only a stack above 4 GiB shows it",
         masks: Masks::All,
         applies: |seen| {
-            let vector = |end| match end {
-                End::Exception { vector, .. } => vector,
-                End::Returned | End::Hung => 0,
-            };
-            let ends = (vector(seen.ours.end), vector(seen.theirs.end));
+            let (ours, theirs) = vectors(seen);
             seen.form.mode == Mode::Bits64
                 && seen.form.name == "CALL"
-                && ends == (vector::SS, vector::PF)
+                && (ours.0, theirs.0) == (vector::SS, vector::PF)
         },
     },
     Tolerated {

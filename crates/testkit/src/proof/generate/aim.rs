@@ -192,6 +192,7 @@ impl Plan<'_> {
     fn aim_operand(&mut self) {
         let target = self.target(self.operand_segment());
         let address = self.draft.address;
+        let target = if self.wraps(target) { target & 0xFC0F } else { target };
         let displacement = match self.draft.displacement.map(|d| d.len) {
             _ if self.draft.is_rip_relative => {
                 let distance = target.wrapping_sub(self.next_rip());
@@ -231,6 +232,13 @@ impl Plan<'_> {
             }
             (None, None) => {}
         }
+    }
+
+    /// A region of 512 bytes or more with an address of 16 bits, at the end of them: Zen goes on at
+    /// the beginning, and so stores where no one looks.
+    fn wraps(&self, target: u64) -> bool {
+        let is_region = matches!(self.form.family, "fxsave" | "xsave");
+        is_region && self.draft.address == 2 && target & 0xFFFF > 0xFC00
     }
 
     /// BT and its like with a register reach memory far from their operand.

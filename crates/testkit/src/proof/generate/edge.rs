@@ -125,14 +125,19 @@ impl Plan<'_> {
             places = Vec::from_iter(self.arena_offset(segment, source));
             places.extend(self.arena_offset(SegReg::Es, destination));
         }
-        let end = CODE + self.entry + u32::from(self.draft.code.len);
+        // The page that the instruction ends in: the way back begins in another one, if any.
+        let last = CODE + self.entry + u32::from(self.draft.code.len) - 1;
         if places.is_empty() || self.random.one_in(16) {
-            places = vec![end - 1];
+            return Paging::Absent((last / 4096) as u8);
         }
         let near = self.random.below(24) as u32;
         let place = (self.random.pick(&places) + 12).saturating_sub(near);
         let page = (place.min(ARENA_SIZE - 1) / 4096) as u8;
-        if self.random.one_in(2) { Paging::Absent(page) } else { Paging::ReadOnly(page) }
+        let is_way_back = u32::from(page) == last / 4096 + 1;
+        if self.random.one_in(2) && !is_way_back {
+            return Paging::Absent(page);
+        }
+        Paging::ReadOnly(page)
     }
 
     /// What the stack pointer says.

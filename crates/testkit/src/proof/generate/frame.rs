@@ -106,7 +106,7 @@ impl Plan<'_> {
         self.selector(kind)
     }
 
-    /// The selector of a kind, often with another level or of the other table, or one of the host's.
+    /// The selector of a kind, often with another level, or of the global table.
     fn odd_selector(&mut self, kind: Kind) -> u16 {
         const OTHERS: [u16; 11] = [0, 1, 2, 3, 0x08, 0x10, 0x18, 0x1B, 0x2B, 0xFFFC, 0xFFFF];
         let selector = self.layout.selector(kind);

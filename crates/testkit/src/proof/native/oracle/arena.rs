@@ -14,7 +14,9 @@ use realmode::Attributes;
 use super::context::Context;
 use super::{Unavailable, switch};
 use crate::proof::Paging;
-use crate::proof::layout::{ARENA_SIZE, ARENA_STRIDE, ARENAS, CODE, DATA, Kind, Layout, PAGES, RETURN};
+use crate::proof::layout::{
+    ARENA_SIZE, ARENA_STRIDE, ARENAS, CODE, DATA, Kind, Layout, PAGES, RETURN,
+};
 
 /// Offset of the stubs; the return stub is the first.
 const STUBS: u32 = RETURN;
