@@ -147,7 +147,7 @@ pub const TOLERATED: &[Tolerated] = &[
     },
     Tolerated {
         name: "x87 pointers",
-        what: "of the x87 pointers that FXRSTOR loads, Zen keeps 48 bits, extended, and no selectors",
+        what: "of the x87 pointers of FXRSTOR, Zen keeps 48 bits, extended, and no selectors",
         section: "APM vol. 2, \"FXSAVE and FXRSTOR Instructions\": silent on it",
         masks: Masks::Bits(2 * 32),
         applies: |seen| {
