@@ -82,7 +82,7 @@ impl Plan<'_> {
         match random.below(8) {
             0..3 => (high + 8).wrapping_sub(near) & 0xFFFF_FFFF,
             3 | 4 => (low + 8).wrapping_sub(near) & 0xFFFF_FFFF,
-            5 => low + random.below(inside) & !7,
+            5 => (low + random.below(inside)) & !7,
             _ => low + random.below(inside),
         }
     }
