@@ -8,7 +8,7 @@ use realmode::{Reg, SegReg};
 use super::Plan;
 use super::values::value;
 use crate::proof::form::{Operand, Setting};
-use crate::proof::layout::Kind;
+use crate::proof::layout::{CODE, Kind};
 
 /// Flags that no frame may set: they outlive the instruction, in the oracle.
 const KEPT_CLEAR: u64 = TF | AC | NT | RF | VM;
@@ -42,10 +42,11 @@ impl Plan<'_> {
         bytes[8..].copy_from_slice(&value(&mut self.random).to_le_bytes());
         let size = self.draft.operand as usize;
         if self.form.encoding.operands().any(|o| o == O::Mp) {
-            let pointer =
-                if self.is_branch() { self.code_target() } else { value(&mut self.random) };
-            let selector =
-                if self.is_branch() { self.code_selector() } else { self.data_selector() };
+            let (pointer, selector) = if self.is_branch() {
+                self.far_target()
+            } else {
+                (value(&mut self.random), self.data_selector())
+            };
             bytes[..8].copy_from_slice(&pointer.to_le_bytes());
             bytes[size..size + 2].copy_from_slice(&selector.to_le_bytes());
         } else if self.is_branch() {
@@ -94,6 +95,14 @@ impl Plan<'_> {
         self.selector(kind)
     }
 
+    /// Where a far branch goes.
+    fn far_target(&mut self) -> (u64, u16) {
+        if self.form.setting == Setting::Segments {
+            return self.odd_far_target();
+        }
+        (self.code_target(), self.code_selector())
+    }
+
     fn code_selector(&mut self) -> u16 {
         const KINDS: [Kind; 6] =
             [Kind::Code32, Kind::ExecuteOnly, Kind::Data, Kind::Missing, Kind::Null, Kind::Code16];
@@ -104,6 +113,36 @@ impl Plan<'_> {
         }
         let kind = if self.random.one_in(2) { own } else { self.random.pick(&KINDS) };
         self.selector(kind)
+    }
+
+    /// Where a far branch goes: as often as not to a segment that begins at 0, of 64 or 32 bits.
+    fn odd_far_target(&mut self) -> (u64, u16) {
+        const FLAT: [u16; 2] = [0x33, 0x23];
+        if self.random.one_in(if self.is_long() { 2 } else { 8 }) {
+            let place = u64::from(self.layout.base + CODE) + self.random.below(0x1_0000);
+            let target = if self.is_long() { self.code_target() } else { place };
+            let selector = self.random.pick(&FLAT);
+            // Zen's CALL from compatibility mode into 64-bit code pushes at ESP without a base, past
+            // the end of the arena.
+            let strays = self.form.name == "CALL" && !self.is_long();
+            return (target, if strays { FLAT[1] } else { selector });
+        }
+        let offset = match self.random.below(4) {
+            0 => 0x800 + 4 - self.random.below(8),
+            1 => 0x1_0000 + 4 - self.random.below(8),
+            2 => self.random.below(0x800),
+            _ => self.random.below(0x1_0000),
+        };
+        (offset, self.code_selector())
+    }
+
+    /// The selector of the stack that IRET pops in 64-bit code.
+    fn stack_selector(&mut self) -> u16 {
+        if self.random.one_in(2) {
+            return 0x2B;
+        }
+        let kind = self.random.pick(&Kind::ALL);
+        self.odd_selector(kind)
     }
 
     /// The selector of a kind, often with another level, or of the global table.
@@ -154,8 +193,14 @@ impl Plan<'_> {
             self.draft.set_immediate(target.wrapping_sub(next), len);
         }
         if self.form.encoding.operands().any(|o| o == O::Ap) {
-            let selector = u64::from(self.code_selector());
-            let target = self.code_target() & (u64::MAX >> (64 - 8 * operand));
+            let (target, selector) = if self.form.setting == Setting::Segments {
+                self.odd_far_target()
+            } else {
+                let selector = self.code_selector();
+                (self.code_target(), selector)
+            };
+            let (target, selector) =
+                (target & (u64::MAX >> (64 - 8 * operand)), u64::from(selector));
             self.draft.set_immediate(target | selector << (8 * operand), operand + 2);
         }
         if matches!(self.form.name, "LOOP" | "LOOPE" | "LOOPNE" | "JCXZ") && self.random.one_in(2) {
@@ -192,9 +237,13 @@ impl Plan<'_> {
         let words = match name {
             "POPF" => [flags, 0, 0, 0],
             "POP" if self.pops_selector() => [u64::from(self.data_selector()), 0, 0, 0],
-            "IRET" => [self.code_target(), u64::from(self.code_selector()), flags, rsp],
+            "IRET" => {
+                let (target, selector) = self.far_target();
+                [target, u64::from(selector), flags, rsp]
+            }
             _ if self.is_branch() => {
-                [self.code_target(), u64::from(self.code_selector()), value(&mut self.random), rsp]
+                let (target, selector) = self.far_target();
+                [target, u64::from(selector), value(&mut self.random), rsp]
             }
             _ => [(); 4].map(|()| value(&mut self.random)),
         };
@@ -203,5 +252,9 @@ impl Plan<'_> {
             place.copy_from_slice(&word.to_le_bytes()[..size]);
         }
         self.poke(at, &bytes);
+        if name == "IRET" && self.form.setting == Setting::Segments && self.is_long() {
+            let selector = self.stack_selector();
+            self.poke(at + 4 * size as u32, &selector.to_le_bytes());
+        }
     }
 }
