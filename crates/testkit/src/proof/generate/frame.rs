@@ -122,8 +122,7 @@ impl Plan<'_> {
             let place = u64::from(self.layout.base + CODE) + self.random.below(0x1_0000);
             let target = if self.is_long() { self.code_target() } else { place };
             let selector = self.random.pick(&FLAT);
-            // Zen's CALL from compatibility mode into 64-bit code pushes at ESP without a base, past
-            // the end of the arena.
+            // Zen's CALL from compatibility mode into 64-bit code pushes at ESP without a base.
             let strays = self.form.name == "CALL" && !self.is_long();
             return (target, if strays { FLAT[1] } else { selector });
         }
