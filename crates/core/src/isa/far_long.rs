@@ -219,8 +219,9 @@ pub(crate) fn ret<W: Width>(m: &mut Machine<'_, '_>, release: u64) -> Step {
     }
     check_target(m, &target, offset)?;
     m.mark_accessed(&target)?;
-    m.set_stack_offset(m.stack_offset(above));
     m.enter_long(&target, offset, false);
+    // In the bits of the new mode: 64-bit code has no stack of 16 bits (seen on Zen 3).
+    m.set_stack_offset(m.stack_offset(above));
     Ok(())
 }
 
@@ -240,8 +241,9 @@ pub(crate) fn iret<W: Width>(m: &mut Machine<'_, '_>) -> Step {
     } else {
         check_target(m, &target, offset)?;
         m.mark_accessed(&target)?;
-        m.set_stack_offset(m.stack_offset(3 * width));
         m.enter_long(&target, offset, false);
+        // In the bits of the new mode, as RETF does.
+        m.set_stack_offset(m.stack_offset(3 * width));
     }
     m.keep_rf = W::BYTES != 2;
     m.set_rflags(flags);

@@ -12,7 +12,7 @@ use crate::isa::operand::Operand::{
 use crate::isa::row::{Exec, Map, Modes, Prefix, Row, one, row, sized, two};
 use crate::machine::{Leave, Machine, Step};
 use crate::op::{Handler, Op};
-use crate::profile::Generation;
+use crate::profile::{Generation, Vendor};
 use crate::width::Width;
 
 /// rm, reg: registers.
@@ -79,6 +79,16 @@ fn extend_r<const SIGNED: bool, S: Width, W: Width>(m: &mut Machine<'_, '_>, op:
 fn extend_m<const SIGNED: bool, S: Width, W: Width>(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let value = m.load::<S>(op)?;
     extend::<SIGNED, S, W>(value).write(&mut m.cpu.gpr, op.reg);
+    Ok(())
+}
+
+/// MOVSXD of 16 bits from memory: AMD's processors read 32 all the same.
+fn movsxd_16_m(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    let value = match m.profile.vendor {
+        Vendor::Amd => m.load::<u32>(op)? as u16,
+        Vendor::Intel => m.load::<u16>(op)?,
+    };
+    value.write(&mut m.cpu.gpr, op.reg);
     Ok(())
 }
 
@@ -192,7 +202,7 @@ fn movdir64b(m: &mut Machine<'_, '_>, op: &Op) -> Step {
 /// With a 16-bit operand size the source has 16 bits too (SDM vol. 2B, "MOVSX/MOVSXD").
 const MOVSXD: [[Handler; 3]; 2] = [
     [extend_r::<true, u16, u16>, extend_r::<true, u32, u32>, extend_r::<true, u32, u64>],
-    [extend_m::<true, u16, u16>, extend_m::<true, u32, u32>, extend_m::<true, u32, u64>],
+    [movsxd_16_m, extend_m::<true, u32, u32>, extend_m::<true, u32, u64>],
 ];
 
 /// The rows of this family.

@@ -44,7 +44,7 @@ use crate::mem::access;
 use crate::op::Op;
 
 /// Prepares a memory operand. One that is not on a boundary of `alignment` bytes is #GP, whatever
-/// its segment, and whatever else is wrong with it (seen on Zen 3).
+/// its segment: that is looked at before the limit, and before canonical addresses, as Zen 3 does.
 fn aligned<'m>(
     m: &mut Machine<'_, 'm>,
     op: &Op,
@@ -53,9 +53,12 @@ fn aligned<'m>(
     access: Access,
 ) -> Result<access::Operand<'m>, Leave> {
     let offset = m.offset(op);
-    let base = m.cpu.seg.get(usize::from(op.seg)).map_or(0, |segment| segment.base);
-    let base = if m.cpu.is_64_bit_code() { m.flat_base(op.seg) } else { base };
-    if base.wrapping_add(offset) & (alignment - 1) != 0 {
+    let base = match m.cpu.seg.get(usize::from(op.seg)) {
+        Some(segment) if !m.cpu.is_64_bit_code() => segment.base,
+        _ => m.flat_base(op.seg),
+    };
+    let linear = base.wrapping_add(offset);
+    if linear & (alignment - 1) != 0 {
         return Err(Fault::GP.into());
     }
     m.prepare(op.seg, offset, size, access)

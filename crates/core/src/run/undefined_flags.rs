@@ -39,7 +39,9 @@ fn instruction(random: &mut Random, encoding: &Encoding, size: CodeSize) -> [u8;
     };
     if encoding.map() == Map::Vex2 {
         // Any W and vvvv; none of these rows has a mandatory prefix.
-        [0xC4, 0xE2, random.word() as u8 & 0xF8].map(&mut put);
+        for byte in [0xC4, 0xE2, random.word() as u8 & 0xF8] {
+            put(byte);
+        }
     } else {
         if encoding.prefix() == Prefix::F3 {
             put(0xF3);

@@ -382,6 +382,18 @@ fn a_return_to_a_16_bit_stack_keeps_the_upper_bits_of_rsp() {
     assert_eq!(guest.reg(Reg::Rsp), 0x1_ABC0);
 }
 
+#[test]
+fn retf_into_64_bit_code_releases_by_the_whole_of_rsp() {
+    // retf F800h of 32 bits, in 16-bit code with a 16-bit stack
+    let mut guest = guest(0, &[0x66, 0xCA, 0x00, 0xF8]).with(Reg::Rsp, 0x1_0F08);
+    *guest.cpu.segment_mut(SegReg::Cs) = Segment { limit: 0xFFFF, ..segment(CODE16, 0x9B) };
+    *guest.cpu.segment_mut(SegReg::Ss) = Segment { limit: 0xFFFF, ..segment(DATA, 0x93) };
+    guest.poke(0xF08, &0x3000u32.to_le_bytes());
+    guest.poke(0xF0C, &u32::from(CODE64).to_le_bytes());
+    guest.step();
+    assert_eq!((guest.cpu.rip, guest.reg(Reg::Rsp)), (0x3000, 0x1_0F10 + 0xF800));
+}
+
 // ---- system segments ----
 
 #[test]

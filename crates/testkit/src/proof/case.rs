@@ -31,6 +31,21 @@ impl Mode {
     }
 }
 
+/// The page tables that the emulator has. The host always has some: they are as good as none unless
+/// a page of the arena is odd.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paging {
+    /// None, and no long mode outside 64-bit code.
+    #[default]
+    Off,
+    /// Those of long mode, where all of the arena may be read and written.
+    Even,
+    /// A page of the arena is not present.
+    Absent(u8),
+    /// A page of the arena cannot be written.
+    ReadOnly(u8),
+}
+
 /// Up to fifteen bytes, and one that makes them too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Code {
@@ -98,6 +113,8 @@ pub struct Case {
     pub segments: [Kind; 6],
     /// What it puts into memory.
     pub pokes: [Poke; 3],
+    /// Which pages it may use.
+    pub paging: Paging,
 }
 
 impl Case {
@@ -105,13 +122,15 @@ impl Case {
     pub(super) fn stack_pages(&self) -> impl Iterator<Item = usize> {
         let rsp = self.gpr[Reg::Rsp as usize];
         let (base, ..) = self.segments[SegReg::Ss as usize].shape();
-        let (base, wrap) = match self.mode {
-            Mode::Bits64 => (0u64.wrapping_sub(self.layout.base.into()), u64::MAX),
-            _ if self.segments[SegReg::Ss as usize] == Kind::Wide => (0, 0xFFFF_FFFF),
-            _ => (u64::from(base), 0xFFFF),
+        let (base, wrap, end) = match self.mode {
+            Mode::Bits64 => (0u64.wrapping_sub(self.layout.base.into()), u64::MAX, u64::MAX),
+            _ if self.segments[SegReg::Ss as usize].is_big() => {
+                (u64::from(base), 0xFFFF_FFFF, 0xFFFF_FFFF)
+            }
+            _ => (u64::from(base), 0xFFFF, 0xFFFF_FFFF),
         };
         [0, 1, 0x1000, 0x1_0000 - 0x1000]
-            .map(|back| base.wrapping_add(rsp.wrapping_sub(back) & wrap) / 4096)
+            .map(|back| (base.wrapping_add(rsp.wrapping_sub(back) & wrap) & end) / 4096)
             .into_iter()
             .filter(|page| *page < PAGES as u64)
             .map(|page| page as usize)
@@ -172,6 +191,9 @@ impl Case {
             Flags(self.rflags),
             self.segments,
         );
+        if self.paging != Paging::Off {
+            lines += &format!("\npages: {:?}", self.paging);
+        }
         for poke in self.pokes.iter().filter(|poke| poke.len > 0) {
             lines += &format!("\nmemory {:05x}: {:02x?}", poke.at, poke.as_slice());
         }

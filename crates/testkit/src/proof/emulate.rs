@@ -1,39 +1,27 @@
 //! The emulator's side: a case executed by [`Emulator`], uncached, with the memory it has.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use realmode::arch::control::{
-    CR0_ET, CR0_MP, CR0_NE, CR0_PE, CR4_FSGSBASE, CR4_OSFXSR, CR4_OSXMMEXCPT, CR4_OSXSAVE,
-    CR4_UMIP, EFER_LMA, EFER_LME, EFER_SCE,
+    CR0_ET, CR0_MP, CR0_NE, CR0_PE, CR0_PG, CR0_WP, CR4_FSGSBASE, CR4_OSFXSR, CR4_OSXMMEXCPT,
+    CR4_OSXSAVE, CR4_PAE, CR4_UMIP, EFER_LMA, EFER_LME, EFER_NXE, EFER_SCE,
 };
 use realmode::arch::rflags::{OF, RF};
 use realmode::arch::vector;
 use realmode::{
-    Access, Attributes, Bus, Control, Cpu, Emulator, Fpu, Intercepted, Intercepts, Pending, Phys,
-    Prepared, Profile, Registers, SegReg, Segment, Shadow, Stop, TableRegister,
+    Attributes, Cpu, Emulator, Fpu, Intercepted, Intercepts, Pending, Profile, Registers, SegReg,
+    Segment, Shadow, Stop, TableRegister,
 };
 
-use super::case::{Case, Mode};
-use super::layout::{ARENA_SIZE, CODE, Kind, Layout, PAGES};
+use super::case::{Case, Mode, Paging};
+pub use super::ground::Ground;
+use super::ground::{GATES, LOCAL, ROOT, TASK, World, linear_tables};
+use super::layout::{CODE, Layout, PAGES};
 use super::memory::Memory;
 use super::outcome::{End, Outcome};
 use super::placed::{back_len, placed_code};
 
-/// Linear address of the tables, which no segment reaches, nor any value that cases like.
-const fn tables(mode: Mode) -> u64 {
-    match mode {
-        Mode::Bits64 => 0x0195_A3C7_6000,
-        _ => 0xF000_0000,
-    }
-}
-
-/// Where the local table begins in their page; the global table is at 0.
-const LOCAL: u64 = 0x400;
-/// Where the task state begins.
-const TASK: u64 = 0x300;
-/// Where the interrupt table begins; its gates are for level 0, as the host's are.
-const GATES: u64 = 0x800;
 /// Steps after which a case counts as hung: instructions and slices of REP.
 const STEPS: usize = 64;
 
@@ -83,32 +71,6 @@ impl Iterator for Pages {
     }
 }
 
-/// Memory with the tables, as the emulator sees it.
-struct World<'m> {
-    memory: &'m Memory,
-    tables: &'m [AtomicU8],
-    base: u64,
-    /// Where the tables are in the case's mode.
-    tables_at: u64,
-    has_strayed: bool,
-}
-
-impl<'m> Bus<'m> for World<'m> {
-    fn prepare(&mut self, page: Phys, access: Access, _: &mut Control) -> Prepared<'m> {
-        let in_arena = page.0.checked_sub(self.base).filter(|at| *at < u64::from(ARENA_SIZE));
-        match in_arena {
-            Some(at) if access != Access::Execute || at < u64::from(CODE) + 0x1_0000 => {
-                Prepared::Ram(self.memory.host_page((at / 4096) as usize))
-            }
-            _ if page.0 == self.tables_at => Prepared::in_ram(self.tables, Phys(0)),
-            _ => {
-                self.has_strayed = true;
-                Prepared::Unmapped
-            }
-        }
-    }
-}
-
 /// The emulator with an arena. Its memory stays as a case left it, for whoever compares it, until
 /// [`restore`](Emulated::restore).
 pub struct Emulated<'m> {
@@ -119,60 +81,12 @@ pub struct Emulated<'m> {
     cpu: Box<Cpu>,
 }
 
-/// What [`Emulated`] works on.
-pub struct Ground {
-    memory: Memory,
-    tables: Vec<AtomicU8>,
-}
-
-impl Ground {
-    /// The memory of the arena at `layout`.
-    pub fn new(layout: Layout) -> Ground {
-        let tables = (0..4096).map(|_| AtomicU8::new(0)).collect();
-        let ground = Ground { memory: Memory::new(), tables };
-        // The host's: kernel code and data, then what is for level 3.
-        const GLOBAL: [(u64, u64); 5] = [
-            (0x10, 0x00AF_9B00_0000_FFFF),
-            (0x18, 0x00CF_9300_0000_FFFF),
-            (0x20, 0x00CF_FB00_0000_FFFF),
-            (0x28, 0x00CF_F300_0000_FFFF),
-            (0x30, 0x00AF_FB00_0000_FFFF),
-        ];
-        for (at, descriptor) in GLOBAL {
-            ground.put(at, descriptor);
-        }
-        for kind in Kind::ALL {
-            let selector = layout.selector(kind);
-            ground.put(LOCAL + u64::from(selector & !7), layout.descriptor(kind));
-        }
-        // Interrupt gates of level 0; nothing is ever delivered through them.
-        for vector in 0..256 {
-            ground.put(GATES + 8 * vector, 0x0000_8E00_0010_0000);
-        }
-        // No I/O bitmap within the limit of the task.
-        ground.put(TASK + 0x60, u64::MAX);
-        ground
-    }
-
-    fn put(&self, at: u64, word: u64) {
-        let cells = self.tables[at as usize..].iter();
-        cells.zip(word.to_le_bytes()).for_each(|(cell, byte)| cell.store(byte, Relaxed));
-    }
-}
-
 impl<'m> Emulated<'m> {
     /// An emulator of `profile` with the arena at `layout`.
     pub fn new(ground: &'m Ground, layout: Layout, profile: &Profile) -> Emulated<'m> {
         let mut emulator = Emulator::new(profile, &mut []);
         emulator.policy_mut().exceptions = u32::MAX;
-        let world = World {
-            memory: &ground.memory,
-            tables: &ground.tables,
-            base: u64::from(layout.base),
-            tables_at: 0,
-            has_strayed: false,
-        };
-        Emulated { emulator, world, layout, cpu: Box::default() }
+        Emulated { emulator, world: World::new(ground), layout, cpu: Box::default() }
     }
 
     /// What the last case left in the x87, MMX and SSE registers.
@@ -182,19 +96,19 @@ impl<'m> Emulated<'m> {
 
     /// The arena.
     pub fn memory(&self) -> &'m Memory {
-        self.world.memory
+        self.world.memory()
     }
 
     /// The pages that the case has stored to since the last [`restore`](Emulated::restore).
     pub fn dirty(&self) -> Pages {
-        Pages(self.world.memory.dirty.each_ref().map(|word| word.load(Relaxed)))
+        Pages(self.world.memory().dirty.each_ref().map(|word| word.load(Relaxed)))
     }
 
     /// Makes the arena what it was before the case.
     pub fn restore(&self, case: &Case) {
-        self.dirty().for_each(|page| self.world.memory.restore(page));
-        case.poked_words().for_each(|range| self.world.memory.restore_words(range));
-        self.world.memory.dirty.iter().for_each(|word| word.store(0, Relaxed));
+        self.dirty().for_each(|page| self.world.memory().restore(page));
+        case.poked_words().for_each(|range| self.world.memory().restore_words(range));
+        self.world.memory().dirty.iter().for_each(|word| word.store(0, Relaxed));
     }
 
     /// Executes a case.
@@ -203,15 +117,15 @@ impl<'m> Emulated<'m> {
     /// If there is nothing that could be compared.
     pub fn run(&mut self, case: &Case) -> Result<Outcome, Unfit> {
         debug_assert_eq!(case.layout, self.layout, "a case is for one arena");
-        let memory = self.world.memory;
+        let memory = self.world.memory();
         case.pokes.iter().for_each(|poke| memory.put(poke.at, poke.as_slice()));
         let placed = placed_code(case);
         memory.put(placed.at, placed.as_slice());
-        self.world.has_strayed = false;
-        self.world.tables_at = tables(case.mode);
+        self.world.begin(case);
         case.start(&mut self.cpu);
         let start = self.cpu.rip;
         let result = self.run_to(case, start..start + u64::from(placed.len));
+        self.world.end(case);
         let is_whole = (placed.at..).zip(placed.as_slice()).all(|(at, b)| memory.byte(at) == *b);
         memory.put(placed.at, &[0xCC; 32][..usize::from(placed.len)]);
         if self.world.has_strayed {
@@ -221,6 +135,10 @@ impl<'m> Emulated<'m> {
             return Err(Unfit::Modifies);
         }
         let end = result?;
+        let is_page_fault = matches!(end, End::Exception { vector: vector::PF, .. });
+        if is_page_fault && !self.world.is_known(self.cpu.cr2) {
+            return Err(Unfit::Strays);
+        }
         if let End::Exception { vector: vector::NP | vector::SS | vector::GP, error, .. } = end
             && is_of_another(case.layout, error)
         {
@@ -273,8 +191,8 @@ impl<'m> Emulated<'m> {
             return if is_back && is_same_code { Next::WayBack } else { Next::Wanders };
         }
         let base = if cpu.is_64_bit_code() { 0 } else { cs.base };
-        let at = base.wrapping_add(cpu.rip).wrapping_sub(self.world.base);
-        let byte = u32::try_from(at).map(|at| self.world.memory.byte(at));
+        let at = base.wrapping_add(cpu.rip).wrapping_sub(self.world.base());
+        let byte = u32::try_from(at).map(|at| self.world.memory().byte(at));
         // What lies outside the arena is for the fetch to say.
         if matches!(byte, Ok(0xCC)) || at >= u64::from(CODE) + 0x1_0000 {
             Next::Breakpoint
@@ -287,10 +205,10 @@ impl<'m> Emulated<'m> {
     fn software_interrupt(&self) -> Option<End> {
         let cpu = &self.cpu;
         let base = if cpu.is_64_bit_code() { 0 } else { cpu.segment(SegReg::Cs).base };
-        let start = base + cpu.rip - self.world.base;
+        let start = base + cpu.rip - self.world.base();
         // Prefixes may come before it.
         let (len, opcode) = (0..15)
-            .map(|i| (i + 1, self.world.memory.byte(start as u32 + i)))
+            .map(|i| (i + 1, self.world.memory().byte(start as u32 + i)))
             .find(|(_, byte)| matches!(byte, 0xCC | 0xCD | 0xCE | 0xF1))?;
         let vector = match opcode {
             0xCC => vector::BP,
@@ -305,7 +223,7 @@ impl<'m> Emulated<'m> {
 /// Is it an error code with a selector of another arena, which this process may or may not have?
 fn is_of_another(layout: Layout, error: u32) -> bool {
     let (index, is_local) = (error >> 3, error & 4 != 0);
-    is_local && index / 16 != u32::from(layout.number) && index != 0x1FFF
+    is_local && index / u32::from(Layout::SELECTORS) != u32::from(layout.number) && index != 0x1FFF
 }
 
 /// Where a step of a case leads.
@@ -328,12 +246,13 @@ fn outcome(cpu: &Cpu, mode: Mode, end: End) -> Outcome {
         gpr[..8].iter_mut().for_each(|register| *register &= 0xFFFF_FFFF);
         gpr[8..].fill(0);
     }
+    let is_page_fault = matches!(end, End::Exception { vector: vector::PF, .. });
     Outcome {
         end,
         gpr,
         rflags: cpu.rflags & !RF,
         selectors: cpu.seg.map(|segment| segment.selector),
-        cr2: 0,
+        cr2: if is_page_fault { cpu.cr2 } else { 0 },
     }
 }
 
@@ -373,13 +292,20 @@ impl Case {
         }
         cpu.cr0 = CR0_PE | CR0_ET | CR0_NE | CR0_MP;
         cpu.cr4 = CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE | CR4_UMIP | CR4_FSGSBASE;
+        cpu.msr.efer = EFER_SCE;
         cpu.xcr0 = 7;
         cpu.msr.efer = EFER_SCE;
         cpu.seg = self.segments.map(|kind| self.layout.segment(kind));
         if self.mode == Mode::Bits64 {
             self.make_long(cpu);
         }
-        let tables = tables(self.mode);
+        if self.paging != Paging::Off {
+            cpu.cr0 |= CR0_PG | CR0_WP;
+            cpu.cr3 = ROOT;
+            cpu.cr4 |= CR4_PAE;
+            cpu.msr.efer |= EFER_LMA | EFER_LME | EFER_NXE;
+        }
+        let tables = linear_tables(self);
         let table = |at, limit| TableRegister { base: tables + at, limit };
         cpu.gdtr = table(0, 0x7F);
         cpu.idtr = table(GATES, 0x7FF);
@@ -389,14 +315,14 @@ impl Case {
             limit,
             attributes: Attributes(attributes),
         };
-        let entries = u32::from(self.layout.number + 1) * 16;
+        let entries = u32::from(self.layout.number + 1) * u32::from(Layout::SELECTORS);
         cpu.ldtr = system(0x50, LOCAL, 8 * entries - 1, 0x82);
         cpu.tr = system(0x40, TASK, 0x67, 0x8B);
     }
 
     /// Flat 64-bit code at level 3, as the host's programs have it.
     fn make_long(&self, cpu: &mut Cpu) {
-        cpu.msr.efer |= EFER_LMA | EFER_LME | EFER_SCE;
+        cpu.msr.efer |= EFER_LMA | EFER_LME;
         cpu.rip += u64::from(self.layout.base + CODE);
         let flat = |selector, attributes| Segment {
             selector,

@@ -30,6 +30,24 @@ pub enum Size {
     Wide,
 }
 
+/// Where cases of a form happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Setting {
+    /// Mostly where nothing is special. Recordings have these alone.
+    #[default]
+    Usual,
+    /// In segments of every kind that the local table can have, at their edges; in 64-bit code, at
+    /// the edges of the canonical addresses. Selectors of every kind are loaded.
+    Segments,
+    /// At the edges of pages, of which one is absent or cannot be written.
+    Pages,
+}
+
+impl Setting {
+    /// Every one.
+    pub const ALL: [Setting; 3] = [Setting::Usual, Setting::Segments, Setting::Pages];
+}
+
 /// What a case is an instance of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Form {
@@ -41,6 +59,8 @@ pub struct Form {
     pub operand: Operand,
     /// The operand size.
     pub size: Size,
+    /// Where its cases happen.
+    pub setting: Setting,
     /// The encoding's family.
     pub family: &'static str,
     /// Its name.
@@ -52,9 +72,28 @@ pub struct Form {
 impl Form {
     fn new(mode: Mode, encoding: Encoding, operand: Operand, size: Size) -> Form {
         let (family, name) = (encoding.family(), encoding.name());
-        let mut form = Form { mode, encoding, operand, size, family, name, hash: 0 };
-        form.hash = form.to_string().bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
-        form
+        let setting = Setting::Usual;
+        Form { mode, encoding, operand, size, setting, family, name, hash: 0 }.within(setting)
+    }
+
+    /// The form with its cases in another setting.
+    pub fn within(mut self, setting: Setting) -> Form {
+        self.setting = setting;
+        self.hash = self.to_string().bytes().fold(0, |hash, byte| mix(hash ^ u64::from(byte)));
+        self
+    }
+
+    /// Does the setting make a difference to it? It does if it accesses memory, loads or asks for
+    /// segments, or goes elsewhere.
+    fn differs_within(&self, setting: Setting) -> bool {
+        const OTHERS: [&str; 7] =
+            ["stack", "string", "far", "branch", "segment", "protected", "segment_base"];
+        let has_offset = |o| matches!(o, encodings::Operand::Ob | encodings::Operand::Ov);
+        setting == Setting::Usual
+            || self.operand == Operand::Memory
+            || OTHERS.contains(&self.family)
+            || matches!(self.name, "XLATB" | "MASKMOVQ" | "MASKMOVDQU")
+            || self.encoding.operands().any(has_offset)
     }
 
     /// Every form of a mode that the processor has and the emulator executes.
@@ -77,20 +116,33 @@ impl Form {
         forms
     }
 
+    /// Those of [`Form::all`] to which a setting makes a difference.
+    pub fn all_within(setting: Setting, mode: Mode, profile: &Profile) -> Vec<Form> {
+        let mut forms = Form::all(mode, profile);
+        forms.retain(|form| form.differs_within(setting));
+        forms.iter_mut().for_each(|form| *form = form.within(setting));
+        forms
+    }
+
     /// The form with a key, as `Display` writes it.
     pub fn find(key: &str, profile: &Profile) -> Option<Form> {
         [Mode::Real, Mode::Bits16, Mode::Bits32, Mode::Bits64]
             .into_iter()
-            .flat_map(|mode| Form::all(mode, profile))
+            .flat_map(|mode| Setting::ALL.map(|setting| (setting, mode)))
+            .flat_map(|(setting, mode)| Form::all_within(setting, mode, profile))
             .find(|form| form.to_string() == key)
     }
 
     /// Does it use the x87, MMX or SSE registers?
     pub(super) fn has_fpu(&self) -> bool {
-        matches!(
-            self.family,
-            "fpu" | "simd" | "fxsave" | "xsave" | "moves" | "mmx_moves" | "avx_moves"
-        )
+        const FAMILIES: [&str; 8] =
+            ["fpu", "simd", "fxsave", "moves", "mmx_moves", "avx_moves", "sse_", "vex_"];
+        FAMILIES.iter().any(|family| self.family.starts_with(family))
+    }
+
+    /// Does it begin with VEX?
+    pub(super) fn is_vex(&self) -> bool {
+        matches!(self.encoding.map(), Map::Vex1 | Map::Vex2 | Map::Vex3 | Map::Vex7)
     }
 
     /// Does it store several words, of which silicon may have stored some when it faults?
@@ -174,7 +226,7 @@ fn sizes(encoding: &Encoding, mode: Mode) -> &'static [Size] {
     }
 }
 
-/// A key: mode, operand size, register or memory, encoding.
+/// A key: mode, operand size, setting, register or memory, encoding.
 impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mode = match self.mode {
@@ -193,7 +245,12 @@ impl fmt::Display for Form {
             Operand::Register => " reg",
             Operand::Memory => " mem",
         };
-        write!(f, "{mode}{size}{operand} {}", self.encoding)
+        let setting = match self.setting {
+            Setting::Usual => "",
+            Setting::Segments => " segments",
+            Setting::Pages => " pages",
+        };
+        write!(f, "{mode}{size}{setting}{operand} {}", self.encoding)
     }
 }
 

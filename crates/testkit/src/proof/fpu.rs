@@ -1,19 +1,23 @@
 //! The x87 and SSE registers in the shape in which silicon shows them.
 
-use realmode::Fpu;
+use realmode::{Fpu, Vendor};
 
 use super::native::FpuImage;
 
 /// What FXSAVE64 would write (SDM vol. 1, "FXSAVE Area"), but for the mask of MXCSR and what it
-/// leaves alone.
-pub(super) fn image(fpu: &Fpu) -> FpuImage {
+/// leaves alone. AMD's show no pointers without an exception (APM vol. 2, "FXSAVE and FXRSTOR
+/// Instructions").
+pub(super) fn image(fpu: &Fpu, vendor: Vendor) -> FpuImage {
+    const SUMMARY: u16 = 0x80;
     let mut bytes = [0; 512];
     bytes[0..2].copy_from_slice(&fpu.control.to_le_bytes());
     bytes[2..4].copy_from_slice(&fpu.status.to_le_bytes());
     bytes[4] = fpu.tags;
-    bytes[6..8].copy_from_slice(&fpu.opcode.to_le_bytes());
-    bytes[8..16].copy_from_slice(&fpu.instruction_pointer.to_le_bytes());
-    bytes[16..24].copy_from_slice(&fpu.data_pointer.to_le_bytes());
+    if vendor == Vendor::Intel || fpu.status & SUMMARY != 0 {
+        bytes[6..8].copy_from_slice(&fpu.opcode.to_le_bytes());
+        bytes[8..16].copy_from_slice(&fpu.instruction_pointer.to_le_bytes());
+        bytes[16..24].copy_from_slice(&fpu.data_pointer.to_le_bytes());
+    }
     bytes[24..28].copy_from_slice(&fpu.mxcsr.to_le_bytes());
     for (place, st) in bytes[32..160].chunks_mut(16).zip(fpu.st) {
         place[..10].copy_from_slice(&st);

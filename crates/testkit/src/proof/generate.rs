@@ -4,6 +4,7 @@
 
 mod aim;
 mod code;
+mod edge;
 mod frame;
 mod values;
 
@@ -12,7 +13,7 @@ use realmode::encodings::Map;
 use realmode::{Instruction, Profile, Segmentation, decode_one};
 
 use super::case::{Case, Code, Mode, Poke};
-use super::form::Form;
+use super::form::{Form, Setting};
 use super::layout::{CODE, Kind, Layout};
 use crate::prng::{Prng, mix};
 
@@ -72,6 +73,7 @@ fn choose(form: &Form, layout: Layout, profile: &Profile, random: Prng, index: u
     plan.choose_entry();
     plan.aim();
     plan.frames();
+    let paging = plan.choose_paging();
     let rflags = plan.flags(index);
     Case {
         mode: form.mode,
@@ -82,6 +84,7 @@ fn choose(form: &Form, layout: Layout, profile: &Profile, random: Prng, index: u
         rflags,
         segments: plan.segments,
         pokes: plan.pokes,
+        paging,
     }
 }
 
@@ -145,11 +148,17 @@ impl Plan<'_> {
         if random.one_in(64) {
             self.segments[2] = random.pick(&[Kind::Short, Kind::Down, Kind::Wide]);
         }
+        self.choose_odd_segments();
     }
 
     /// Anywhere in the code segment, seldom so that the instruction ends with it.
     fn choose_entry(&mut self) {
         let len = u64::from(self.draft.code.len);
+        if self.form.setting == Setting::Pages && self.random.one_in(16) {
+            // So that it ends in the next page.
+            self.entry = (0x1000 * (1 + self.random.below(14)) - self.random.below(len)) as u32;
+            return;
+        }
         self.entry = match self.random.below(64) {
             0 if !self.is_long() && !self.is_completed_by_linux() => {
                 (0x1_0000 - len + self.random.below(2)).min(0xFFFF) as u32

@@ -11,7 +11,7 @@ pub const ARENA_STRIDE: u32 = 0x10_0000;
 /// Linear address of arena 0.
 pub const FIRST_ARENA: u32 = 0x1000_0000;
 /// How many arenas there are: as many as have selectors.
-pub const ARENAS: u16 = 512;
+pub const ARENAS: u16 = 256;
 /// Bytes of an arena that belong to cases; the rest of its stride is the oracle's.
 pub const ARENA_SIZE: u32 = 0xA_0000;
 /// Pages of an arena.
@@ -66,11 +66,43 @@ pub enum Kind {
     Fs,
     /// GS.
     Gs,
+    /// Data of two pages, with a limit in pages.
+    Paged = 16,
+    /// One byte of data.
+    Byte,
+    /// The last 64 KiB of 4 GiB, with a limit in pages: data that grows down, of 32 bits.
+    DownBig,
+    /// All from 1000h to the end of 4 GiB, with a limit in bytes.
+    DownBytes,
+    /// Data that grows down to where it ends: nothing.
+    DownNothing,
+    /// Data that grows down and cannot be written.
+    DownReadOnly,
+    /// A stack of FFFh bytes addressed by SP.
+    ShortStack16,
+    /// A stack of 1000h bytes addressed by ESP.
+    ShortStack32,
+    /// A stack that grows down from FFFFh to 1000h.
+    DownStack,
+    /// 16-bit code of 800h bytes.
+    ShortCode16,
+    /// 32-bit code of 800h bytes.
+    ShortCode32,
+    /// 32-bit code with a limit in pages.
+    PagedCode32,
+    /// 32-bit code that can only be executed.
+    ExecuteOnly32,
+    /// Code that is not present.
+    MissingCode,
+    /// Conforming code that is not present: the only one that Linux grants.
+    MissingConforming,
+    /// Data that is neither present nor writable.
+    MissingReadOnly,
 }
 
 impl Kind {
     /// Every one, in the order of the table.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 31] = [
         Kind::Null,
         Kind::Code16,
         Kind::Code32,
@@ -86,6 +118,22 @@ impl Kind {
         Kind::Missing,
         Kind::Fs,
         Kind::Gs,
+        Kind::Paged,
+        Kind::Byte,
+        Kind::DownBig,
+        Kind::DownBytes,
+        Kind::DownNothing,
+        Kind::DownReadOnly,
+        Kind::ShortStack16,
+        Kind::ShortStack32,
+        Kind::DownStack,
+        Kind::ShortCode16,
+        Kind::ShortCode32,
+        Kind::PagedCode32,
+        Kind::ExecuteOnly32,
+        Kind::MissingCode,
+        Kind::MissingConforming,
+        Kind::MissingReadOnly,
     ];
 
     /// Offset of the base in the arena, limit in bytes, access byte of the descriptor with DPL 3,
@@ -108,6 +156,43 @@ impl Kind {
             Kind::Missing => (DATA, 0xFFFF, 0x73),
             Kind::Fs => (FS_DATA, 0xFFFF, 0xF3),
             Kind::Gs => (GS_DATA, 0xFFFF, 0xF3),
+            Kind::Paged => (DATA, 0x1FFF, 0xF3 | Attributes::G),
+            Kind::Byte => (DATA + 0x800, 0, 0xF3),
+            Kind::DownBig => (DATA + 0x1_0000, 0xFFFE_FFFF, 0xF7 | DB | Attributes::G),
+            Kind::DownBytes => (DATA, 0xFFF, 0xF7 | DB),
+            Kind::DownNothing => (DATA, 0xFFFF, 0xF7),
+            Kind::DownReadOnly => (DATA, 0x7FFF, 0xF5),
+            Kind::ShortStack16 => (STACK, 0xFFE, 0xF3),
+            Kind::ShortStack32 => (STACK, 0xFFF, 0xF3 | DB),
+            Kind::DownStack => (STACK, 0xFFF, 0xF7),
+            Kind::ShortCode16 => (CODE, 0x7FF, 0xFB),
+            Kind::ShortCode32 => (CODE, 0x7FF, 0xFB | DB),
+            Kind::PagedCode32 => (CODE, 0xFFFF, 0xFB | DB | Attributes::G),
+            Kind::ExecuteOnly32 => (CODE, 0xFFFF, 0xF9 | DB),
+            Kind::MissingCode => (CODE, 0xFFFF, 0x7B),
+            Kind::MissingConforming => (CODE, 0xFFFF, 0x7F),
+            Kind::MissingReadOnly => (DATA, 0xFFFF, 0x71),
+        }
+    }
+
+    /// Is its D/B bit set: 32-bit code, a stack addressed by ESP, an upper end at 4 GiB?
+    pub const fn is_big(self) -> bool {
+        self.shape().2 & Attributes::DB != 0
+    }
+
+    /// Is it data that grows down?
+    pub const fn is_down(self) -> bool {
+        self.shape().2 & 0xC == 4 && !matches!(self, Kind::Null)
+    }
+
+    /// The first and the last offset in it.
+    pub const fn offsets(self) -> (u64, u64) {
+        let (_, limit, _) = self.shape();
+        match (self.is_down(), self.is_big()) {
+            (true, false) => (limit as u64 + 1, 0xFFFF),
+            (true, true) => (limit as u64 + 1, 0xFFFF_FFFF),
+            _ if matches!(self, Kind::Null) => (0, 0xFFFF),
+            _ => (0, limit as u64),
         }
     }
 }
@@ -117,7 +202,8 @@ impl Kind {
 pub struct Layout {
     /// Linear address of the arena.
     pub base: u32,
-    /// Its number: the first selector of its segments is this times sixteen.
+    /// Its number: the first entry of its segments in the table is this times
+    /// [`Layout::SELECTORS`].
     pub number: u16,
 }
 
@@ -128,6 +214,9 @@ impl Layout {
         Layout { base: FIRST_ARENA + number as u32 * ARENA_STRIDE, number }
     }
 
+    /// From the entries of one arena to those of the next.
+    pub const SELECTORS: u16 = 32;
+
     /// The arena in real mode, above the interrupt table.
     pub const REAL: Layout = Layout { base: 0x1_0000, number: 0 };
 
@@ -135,7 +224,7 @@ impl Layout {
     pub const fn selector(self, kind: Kind) -> u16 {
         match kind {
             Kind::Null => 0,
-            _ => (self.number * 16 + kind as u16) << 3 | 7,
+            _ => (self.number * Layout::SELECTORS + kind as u16) << 3 | 7,
         }
     }
 

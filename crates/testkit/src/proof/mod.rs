@@ -12,6 +12,7 @@ pub mod emulate;
 mod form;
 mod fpu;
 pub mod generate;
+mod ground;
 mod host;
 pub mod kvm;
 mod layout;
@@ -24,8 +25,8 @@ pub mod prove;
 pub mod record;
 pub mod tolerated;
 
-pub use case::{Case, Code, Mode, Poke};
-pub use form::{Form, Operand, Size};
+pub use case::{Case, Code, Mode, Paging, Poke};
+pub use form::{Form, Operand, Setting, Size};
 pub use host::host_profile;
 pub use layout::{
     ARENA_SIZE, ARENA_STRIDE, ARENAS, CODE, DATA, EXTRA, FIRST_ARENA, FS_DATA, GS_DATA, Kind,

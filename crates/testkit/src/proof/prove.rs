@@ -9,7 +9,7 @@ use realmode::{Fpu, Profile};
 use super::case::{Case, Mode};
 use super::compare::{Difference, bits, compare};
 use super::emulate::{Emulated, Ground};
-use super::form::Form;
+use super::form::{Form, Setting};
 use super::fpu;
 use super::generate;
 use super::host::host_profile;
@@ -108,7 +108,8 @@ impl Report {
 pub fn judged(profile: &Profile) -> Vec<Form> {
     [Mode::Bits16, Mode::Bits32, Mode::Bits64]
         .into_iter()
-        .flat_map(|mode| Form::all(mode, profile))
+        .flat_map(|mode| Setting::ALL.map(|setting| (setting, mode)))
+        .flat_map(|(setting, mode)| Form::all_within(setting, mode, profile))
         .filter(|form| oracle::reason(form).is_none())
         .collect()
 }
@@ -334,7 +335,7 @@ impl<'m> Bench<'m> {
         let mut result = Ok(());
         let theirs = if form.has_fpu() {
             let (theirs, image) = self.native.run_with_fpu(case, &FpuImage::CLEAN);
-            result = same_fpu(self.emulated.fpu(), &image);
+            result = same_fpu(self.emulated.fpu(), &image, &self.profile);
             theirs
         } else {
             self.native.run(case)
@@ -457,8 +458,8 @@ fn differing_word(start: usize, ours: &[Cell<u64>], theirs: &[Cell<u64>]) -> Opt
     Some(Difference::Memory { at: ((start + i) * 8) as u32, ours, theirs })
 }
 
-fn same_fpu(ours: &Fpu, theirs: &FpuImage) -> Result<(), Difference> {
-    match fpu::difference(&fpu::image(ours), theirs) {
+fn same_fpu(ours: &Fpu, theirs: &FpuImage, profile: &Profile) -> Result<(), Difference> {
+    match fpu::difference(&fpu::image(ours, profile.vendor), theirs) {
         Some((at, ours, theirs)) => Err(Difference::Fpu { at, ours, theirs }),
         None => Ok(()),
     }

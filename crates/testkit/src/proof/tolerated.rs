@@ -6,7 +6,7 @@ use realmode::arch::vector;
 
 use super::case::{Case, Mode};
 use super::compare::{Difference, bits};
-use super::form::Form;
+use super::form::{Form, Operand};
 use super::outcome::{End, Outcome};
 
 /// A difference that is tolerated.
@@ -53,6 +53,18 @@ pub struct Seen<'c> {
     pub difference: Difference,
 }
 
+/// Vector and error code of both sides, if both raised an exception for the same instruction; else
+/// nothing that an entry could take for one.
+fn vectors(seen: &Seen<'_>) -> ((u8, u32), (u8, u32)) {
+    match (seen.ours.end, seen.theirs.end) {
+        (
+            End::Exception { vector: ours, error: our_error, rip: our_rip },
+            End::Exception { vector: theirs, error: their_error, rip },
+        ) if our_rip == rip => ((ours, our_error), (theirs, their_error)),
+        _ => ((u8::MAX, 0), (u8::MAX, 0)),
+    }
+}
+
 /// The entry that explains a difference.
 pub fn find(seen: &Seen<'_>) -> Option<&'static Tolerated> {
     TOLERATED.iter().find(|entry| (entry.applies)(seen))
@@ -67,6 +79,17 @@ pub const TOLERATED: &[Tolerated] = &[
         masks: Masks::Bits(2),
         applies: |seen| {
             matches!(seen.difference, Difference::Selector { ours: 1..4, theirs: 0, .. })
+        },
+    },
+    Tolerated {
+        name: "another arena's segment",
+        what: "a selector that LAR, LSL, VERR or VERW finds by chance may be another thread's",
+        section: "none: a process has one local table",
+        masks: Masks::All,
+        applies: |seen| {
+            let asks = matches!(seen.form.name, "LAR" | "LSL" | "VERR" | "VERW");
+            let is_unknown = seen.ours.rflags & ZF == 0 && seen.theirs.rflags & ZF != 0;
+            asks && is_unknown && seen.form.operand == Operand::Memory
         },
     },
     Tolerated {
@@ -87,43 +110,82 @@ pub const TOLERATED: &[Tolerated] = &[
         section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
         masks: Masks::All,
         applies: |seen| {
-            let ss =
-                End::Exception { vector: vector::SS, error: 0, rip: u64::from(seen.case.entry) };
-            let is_gp =
-                matches!(seen.ours.end, End::Exception { vector: vector::GP | vector::NP, .. });
-            matches!(seen.form.name, "CALL" | "RETF" | "IRET") && is_gp && seen.theirs.end == ss
+            let (ours, theirs) = vectors(seen);
+            let is_stack = matches!(theirs, (vector::SS, 0) | (vector::PF, _));
+            let is_target = matches!(ours.0, vector::GP | vector::NP);
+            matches!(seen.form.name, "CALL" | "RETF" | "IRET") && is_target && is_stack
         },
     },
     Tolerated {
-        name: "undefined at the limit",
-        what: "an undefined instruction with VEX is fetched whole before it is #UD",
-        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": how much it fetches",
-        masks: Masks::All,
+        name: "order of a frame",
+        what: "of the words of ENTER and a far CALL, RET or IRET, Zen accesses another one first: \
+               where the stack is at fault, exception, error code and address are that word's",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::Bits(64 + 8 + 32),
         applies: |seen| {
-            let code = seen.case.code.as_slice();
-            let near_the_end = seen.case.entry > 0xFFF0 && seen.form.mode != Mode::Bits64;
-            let is_longest = code.len() >= 15;
-            let vector = |end| match end {
-                End::Exception { vector, .. } => vector,
-                End::Returned | End::Hung => 0,
-            };
-            let ends = (vector(seen.ours.end), vector(seen.theirs.end));
-            (near_the_end || is_longest)
-                && ends == (vector::UD, vector::GP)
-                && code.iter().any(|byte| matches!(byte, 0xC4 | 0xC5))
+            let (ours, theirs) = vectors(seen);
+            let is_of_stack = |end| matches!(end, (vector::SS, 0) | (vector::PF, _));
+            let distance = seen.ours.cr2.abs_diff(seen.theirs.cr2);
+            // The words that ENTER reads lie at EBP, wherever that is.
+            let reach = if seen.form.name == "ENTER" { u64::MAX } else { 5 * 8 };
+            matches!(seen.form.name, "CALL" | "RETF" | "IRET" | "ENTER")
+                && is_of_stack(ours)
+                && is_of_stack(theirs)
+                && (ours.0 != theirs.0 || distance <= reach)
         },
     },
     Tolerated {
-        name: "FXSAVE at the end of a segment",
-        what: "FXSAVE and FXRSTOR across the end of a segment: which exception comes first, if any",
-        section: "SDM vol. 2A, \"FXSAVE\": silent on the order; seen on Zen 3",
-        masks: Masks::All,
+        name: "target before its stack",
+        what: "Zen looks at the offset that IRET returns to before the stack segment it pops",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::Bits(8 + 32),
         applies: |seen| {
-            let is_fault = |end| {
-                matches!(end, End::Exception { vector: vector::GP | vector::SS, error: 0, .. })
-            };
-            let is_image = matches!(seen.form.name, "FXSAVE" | "FXRSTOR");
-            is_image && seen.form.mode != Mode::Bits64 && is_fault(seen.theirs.end)
+            let (ours, theirs) = vectors(seen);
+            let is_segment = matches!(ours, (vector::GP | vector::SS | vector::NP, 1..));
+            seen.form.name == "IRET" && is_segment && theirs == (vector::GP, 0)
+        },
+    },
+    Tolerated {
+        name: "a region that is not aligned",
+        what: "of two faults of FXSAVE, Zen raises that of the limit or that of the alignment",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": up to the processor",
+        masks: Masks::Bits(8),
+        applies: |seen| {
+            let ends = vectors(seen);
+            let is_region = matches!(seen.form.family, "fxsave" | "xsave");
+            is_region && ends == ((vector::GP, 0), (vector::SS, 0))
+        },
+    },
+    Tolerated {
+        name: "x87 pointers",
+        what: "of the x87 pointers of FXRSTOR, Zen keeps 48 bits, extended, and no selectors",
+        section: "APM vol. 2, \"FXSAVE and FXRSTOR Instructions\": silent on it",
+        masks: Masks::Bits(2 * 32),
+        applies: |seen| {
+            let is_upper = matches!(seen.difference, Difference::Fpu { at: 12..16 | 20..24, .. });
+            seen.form.name.starts_with("FXRSTOR") && is_upper
+        },
+    },
+    Tolerated {
+        name: "VEX after LOCK",
+        what: "of VEX with a prefix that it forbids, Zen fetches ModRM before it is #UD",
+        section: "SDM vol. 3A, \"Priority Among Concurrent Events\": silent on what is fetched",
+        masks: Masks::Bits(8 + 32),
+        applies: |seen| {
+            let (ours, theirs) = vectors(seen);
+            let is_fetch = matches!(theirs, (vector::GP, 0) | (vector::PF, 0x14));
+            seen.form.is_vex() && ours.0 == vector::UD && is_fetch
+        },
+    },
+    Tolerated {
+        name: "end of a region",
+        what: "Zen probes the 512 bytes of FXSAVE and FXRSTOR from their end: CR2 is in them",
+        section: "SDM vol. 3A, \"Page-Fault Exception (#PF)\": an address that caused the fault",
+        masks: Masks::Bits(12),
+        applies: |seen| {
+            let is_region = matches!(seen.form.family, "fxsave" | "xsave");
+            let Difference::Cr2 { ours, theirs } = seen.difference else { return false };
+            is_region && theirs.wrapping_sub(ours) < 4096
         },
     },
     Tolerated {
@@ -155,14 +217,10 @@ pub const TOLERATED: &[Tolerated] = &[
         section: "SDM vol. 2A, \"CALL\": silent on the size; only a stack above 4 GiB shows it",
         masks: Masks::All,
         applies: |seen| {
-            let vector = |end| match end {
-                End::Exception { vector, .. } => vector,
-                End::Returned | End::Hung => 0,
-            };
-            let ends = (vector(seen.ours.end), vector(seen.theirs.end));
+            let (ours, theirs) = vectors(seen);
             seen.form.mode == Mode::Bits64
                 && seen.form.name == "CALL"
-                && ends == (vector::SS, vector::PF)
+                && (ours.0, theirs.0) == (vector::SS, vector::PF)
         },
     },
     Tolerated {

@@ -83,10 +83,10 @@ fn virtual_8086(random: &mut Prng, cpu: &mut Cpu, real: &[Segment; 6]) {
 
 /// IRET mostly returns within its task.
 fn flags(random: &mut Prng, profile: &Profile, cpu: &mut Cpu) {
-    if !random.one_in(8) {
+    if !random.one_in(16) {
         cpu.rflags &= !NT;
     }
-    if profile.generation >= Generation::I80386 && random.one_in(8) {
+    if profile.generation >= Generation::I80386 && random.one_in(14) {
         cpu.rflags |= VM;
     }
     if random.one_in(2) {

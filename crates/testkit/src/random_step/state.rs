@@ -74,7 +74,7 @@ pub(crate) fn case(random: &mut Prng, profile: &Profile, arena: &Arena, devices:
     let level = level(&cpu);
     let mut code = Code::new(cpu.rip, code_bits(&cpu), level);
     if let Some(level) = level
-        && !random.one_in(3)
+        && !random.one_in(16)
     {
         // Before anything faults and leads elsewhere.
         code.with_selector(random, level);
@@ -172,7 +172,7 @@ fn processor(random: &mut Prng, profile: &Profile, arena: &Arena) -> (Cpu, Optio
     }
     let is_long = cpu.cr0 & CR0_PE != 0;
     let can = profile.generation >= Generation::I80286;
-    let wanted = if is_paged { 8 } else { 5 };
+    let wanted = if is_paged { 8 } else { 6 };
     let tables = (is_long || can && random.below(8) < wanted).then(|| {
         let tables = protected::enter(random, profile, &mut cpu);
         usable_code(random, &mut cpu);

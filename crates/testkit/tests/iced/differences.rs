@@ -55,12 +55,14 @@ pub(crate) fn is_via(name: Mnemonic) -> bool {
 }
 
 /// Does an instruction raise #UD although it is one, outside SMM and with everything enabled?
-pub(crate) fn raises_ud(code: Code) -> bool {
+pub(crate) fn raises_ud(code: Code, bits: u8) -> bool {
     match code.mnemonic() {
         // SDM vol. 2B, "UD": that is what they are for.
         Mnemonic::Ud0 | Mnemonic::Ud1 | Mnemonic::Ud2 => true,
         // SDM vol. 2B, "RSM": outside SMM.
         Mnemonic::Rsm => true,
+        // SDM vol. 2B, "SYSCALL", "SYSRET": Intel's parts have them in 64-bit code alone.
+        Mnemonic::Syscall | Mnemonic::Sysret => bits != 64,
         _ => false,
     }
 }

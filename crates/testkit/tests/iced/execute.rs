@@ -99,7 +99,7 @@ impl Executions<'_> {
         };
         self.counts[ended] += 1;
         let expected = if theirs.is_invalid() { ended >= 2 } else { ended != 2 };
-        if expected || raises_ud(theirs.code()) {
+        if expected || raises_ud(theirs.code(), self.size.bits()) {
             return;
         }
         let bits = self.size.bits();

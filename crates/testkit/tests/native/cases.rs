@@ -42,6 +42,7 @@ pub(crate) fn case(native: &Native, mode: Mode, bytes: &[u8]) -> Case {
         rflags: 0x202,
         segments: [Kind::Extra, cs, ss, Kind::Data, Kind::Fs, Kind::Gs],
         pokes: [Poke::default(); 3],
+        paging: Paging::Off,
     };
     case.gpr[4] = match mode {
         Mode::Bits64 => u64::from(layout.base + STACK) + SP,

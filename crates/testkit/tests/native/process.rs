@@ -115,12 +115,12 @@ fn a_panic_after_a_case_unwinds() {
 
 #[test]
 fn a_thread_has_one_arena_and_gives_it_back() {
-    let number = 510;
+    let number = 250;
     let Ok(first) = Native::new(number) else { return println!("skipped: see the others") };
     assert!(matches!(Native::new(number - 1), Err(Unavailable::ThreadIsTaken)));
     let other = std::thread::spawn(move || Native::new(number).map(drop));
     let other = other.join().expect("it does not panic");
-    assert!(matches!(other, Err(Unavailable::Memory { number: 510, .. })));
+    assert!(matches!(other, Err(Unavailable::Memory { number: 250, .. })));
     drop(first);
     let mut again = Native::new(number).expect("it was given back");
     let nop = case(&again, Mode::Bits32, &[0x90]);
@@ -136,7 +136,7 @@ fn cases_that_cannot_be_executed_are_refused() {
     cases[0].rflags |= 0x100;
     cases[1].segments[2] = Kind::ReadOnly;
     cases[2].segments[3] = Kind::Missing;
-    cases[3].layout = Layout::native(511);
+    cases[3].layout = Layout::native(255);
     cases[4].mode = Mode::Real;
     for case in cases {
         catch_unwind(AssertUnwindSafe(|| native.run(&case))).expect_err("it is refused");

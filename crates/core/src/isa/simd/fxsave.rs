@@ -37,58 +37,30 @@ fn has_xmm(m: &Machine<'_, '_>) -> bool {
     m.cpu.cr4 & CR4_OSFXSR != 0 && !is_fast
 }
 
-/// The part of the image that the mode has, prepared 16 bytes by 16 bytes: an address of 16 or 32
-/// bits wraps between two of them, and the alignment comes after the limit of the first eight
-/// bytes (both seen on Zen 3).
-fn pieces(m: &mut Machine<'_, '_>, op: &Op, len: usize, access: Access) -> Step {
-    m.check_segment(op.seg, piece(m, op, 0), 8, access)?;
-    aligned(m, op, 16, 16, access)?;
-    for at in (0..len).step_by(16) {
-        let offset = piece(m, op, at);
-        m.prepare(op.seg, offset, 16, access)?;
-    }
-    Ok(())
-}
-
-/// Where the 16 bytes at a place of the image are.
-fn piece(m: &Machine<'_, '_>, op: &Op, at: usize) -> u64 {
-    m.offset(op).wrapping_add(at as u64) & (u64::MAX >> op.address_shift)
-}
-
 /// The last 96 bytes are software's, and so is the place of registers that are not saved.
 fn fxsave(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_available(m)?;
-    let count = if has_xmm(m) { xmm_count(m) } else { 0 };
-    let end = XMM + 16 * count;
-    pieces(m, op, end, Access::Write)?;
+    let operand = aligned(m, op, SIZE, 16, Access::Write)?;
     let mut region: Region = [0; SIZE];
     legacy::save_x87(m, Pointers::of(op.width), &mut region);
     legacy::save_mxcsr(m, &mut region);
+    let count = if has_xmm(m) { xmm_count(m) } else { 0 };
     legacy::save_xmm(&m.cpu.fpu, count, &mut region);
-    for (i, bytes) in region.chunks_exact(16).take(end / 16).enumerate() {
-        let offset = piece(m, op, 16 * i);
-        let operand = m.prepare(op.seg, offset, 16, Access::Write)?;
-        m.write_operand(&operand, bytes)?;
-    }
-    Ok(())
+    let end = XMM + 16 * count;
+    m.write_operand(&operand, region.get(..end).unwrap_or_default())
 }
 
 fn fxrstor(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     require_available(m)?;
-    let count = if has_xmm(m) { xmm_count(m) } else { 0 };
-    let end = XMM + 16 * count;
-    pieces(m, op, end, Access::Read)?;
+    let operand = aligned(m, op, SIZE, 16, Access::Read)?;
     let mut region: Region = [0; SIZE];
-    for (i, bytes) in region.chunks_exact_mut(16).take(end / 16).enumerate() {
-        let offset = piece(m, op, 16 * i);
-        let operand = m.prepare(op.seg, offset, 16, Access::Read)?;
-        m.read_operand(&operand, bytes)?;
-    }
+    m.read_operand(&operand, &mut region)?;
     let mxcsr = legacy::mxcsr(&region);
     let knows = m.cpu.cr4 & CR4_OSFXSR != 0;
     if knows && mxcsr & !legacy::mxcsr_mask(m) != 0 {
         return Err(Fault::GP.into());
     }
+    let count = if has_xmm(m) { xmm_count(m) } else { 0 };
     let fpu = &mut m.cpu.fpu;
     legacy::load_x87(fpu, Pointers::of(op.width), &region);
     legacy::load_xmm(fpu, count, &region);

@@ -4,8 +4,8 @@ use realmode::encodings::Operand as O;
 use realmode::{Reg, SegReg};
 
 use super::Plan;
-use crate::proof::form::Operand;
-use crate::proof::layout::{CODE, DATA, EXTRA, FS_DATA, GS_DATA, Kind, STACK};
+use crate::proof::form::{Operand, Setting};
+use crate::proof::layout::{CODE, DATA, EXTRA, FS_DATA, GS_DATA, STACK};
 
 /// The widest operand that begins at an address and is wholly seen.
 const NEAR: u64 = 64;
@@ -27,13 +27,13 @@ impl Plan<'_> {
 
     /// An offset in a segment: anywhere, or where the segment begins or ends.
     fn offset(&mut self, segment: SegReg) -> u64 {
+        match self.form.setting {
+            Setting::Segments if !self.is_long() => return self.edge(segment),
+            Setting::Pages => return self.edge_of_page(),
+            Setting::Usual | Setting::Segments => {}
+        }
         let kind = self.segments[segment as usize];
-        let (_, limit, _) = kind.shape();
-        let (low, high) = match kind {
-            Kind::Down => (u64::from(limit) + 1, 0xFFFF),
-            Kind::Null => (0, 0xFFFF),
-            _ => (0, u64::from(limit)),
-        };
+        let (low, high) = kind.offsets();
         let random = &mut self.random;
         match random.below(32) {
             0 => high.saturating_sub(random.below(16)),
@@ -50,6 +50,9 @@ impl Plan<'_> {
     /// The same in 64-bit code: an offset from the segment's base, which is a linear address but
     /// for FS and GS.
     fn long_offset(&mut self, segment: SegReg) -> u64 {
+        if let Some(edge) = self.edge_of_canonical() {
+            return edge;
+        }
         let near = self.offset(SegReg::Ds) & 0xFFFF;
         // Not the ends: what lies past them is not the case's.
         let near = near.clamp(0x200, 0xFE00);
@@ -80,15 +83,16 @@ impl Plan<'_> {
             let stack = u64::from(self.layout.base + STACK);
             let offset = 0x400 + self.random.below(0xF800);
             let aligned = if self.random.one_in(4) { offset } else { offset & !7 };
-            self.set_address(rsp, stack + aligned, 8);
+            let edge = self.edge_of_long_stack();
+            self.set_address(rsp, edge.unwrap_or(stack + aligned), 8);
             if self.form.family == "stack" {
                 let offset = 0x400 + self.random.below(0xF800);
-                self.set_address(rbp, stack + offset, 8);
+                let edge = self.edge_of_long_stack();
+                self.set_address(rbp, edge.unwrap_or(stack + offset), 8);
             }
             return;
         }
-        let is_big = matches!(self.segments[SegReg::Ss as usize], Kind::Stack32 | Kind::Wide);
-        let bytes = if is_big { 4 } else { 2 };
+        let bytes = if self.segments[SegReg::Ss as usize].is_big() { 4 } else { 2 };
         let offset = self.offset(SegReg::Ss);
         let even = if self.random.one_in(4) { offset } else { offset & !1 };
         self.set_address(rsp, even, bytes);
@@ -160,8 +164,9 @@ impl Plan<'_> {
     pub(super) fn arena_offset(&self, segment: SegReg, offset: u64) -> Option<u32> {
         let is_based = !self.is_long() || matches!(segment, SegReg::Fs | SegReg::Gs);
         let linear = if is_based {
-            let (base, ..) = self.segments[segment as usize].shape();
-            offset.checked_add(u64::from(base))?
+            let kind = self.segments[segment as usize];
+            let linear = offset.checked_add(u64::from(kind.shape().0))?;
+            if kind.is_down() && kind.is_big() { linear & 0xFFFF_FFFF } else { linear }
         } else {
             offset.checked_sub(u64::from(self.layout.base))?
         };
@@ -187,6 +192,7 @@ impl Plan<'_> {
     fn aim_operand(&mut self) {
         let target = self.target(self.operand_segment());
         let address = self.draft.address;
+        let target = if self.wraps(target) { target & 0xFC0F } else { target };
         let displacement = match self.draft.displacement.map(|d| d.len) {
             _ if self.draft.is_rip_relative => {
                 let distance = target.wrapping_sub(self.next_rip());
@@ -228,6 +234,13 @@ impl Plan<'_> {
         }
     }
 
+    /// A region of 512 bytes or more with an address of 16 bits, at the end of them: Zen goes on at
+    /// the beginning, and so stores where no one looks.
+    fn wraps(&self, target: u64) -> bool {
+        let is_region = matches!(self.form.family, "fxsave" | "xsave");
+        is_region && self.draft.address == 2 && target & 0xFFFF > 0xFC00
+    }
+
     /// BT and its like with a register reach memory far from their operand.
     fn aim_bit_offset(&mut self) {
         let encoding = &self.form.encoding;
@@ -266,6 +279,9 @@ impl Plan<'_> {
 
     /// An offset in the code segment for a branch to go to.
     pub(super) fn code_target(&mut self) -> u64 {
+        if let Some(edge) = self.edge_of_code() {
+            return edge;
+        }
         let offset = match self.random.below(16) {
             0 if !self.is_long() => 0xFFF0 + self.random.below(0x20),
             1 => u64::from(self.entry).wrapping_add(self.random.below(64)).wrapping_sub(32),

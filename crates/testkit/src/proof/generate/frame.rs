@@ -7,8 +7,8 @@ use realmode::{Reg, SegReg};
 
 use super::Plan;
 use super::values::value;
-use crate::proof::form::Operand;
-use crate::proof::layout::Kind;
+use crate::proof::form::{Operand, Setting};
+use crate::proof::layout::{CODE, Kind};
 
 /// Flags that no frame may set: they outlive the instruction, in the oracle.
 const KEPT_CLEAR: u64 = TF | AC | NT | RF | VM;
@@ -42,10 +42,11 @@ impl Plan<'_> {
         bytes[8..].copy_from_slice(&value(&mut self.random).to_le_bytes());
         let size = self.draft.operand as usize;
         if self.form.encoding.operands().any(|o| o == O::Mp) {
-            let pointer =
-                if self.is_branch() { self.code_target() } else { value(&mut self.random) };
-            let selector =
-                if self.is_branch() { self.code_selector() } else { self.data_selector() };
+            let (pointer, selector) = if self.is_branch() {
+                self.far_target()
+            } else {
+                (value(&mut self.random), self.data_selector())
+            };
             bytes[..8].copy_from_slice(&pointer.to_le_bytes());
             bytes[size..size + 2].copy_from_slice(&selector.to_le_bytes());
         } else if self.is_branch() {
@@ -86,16 +87,72 @@ impl Plan<'_> {
             Kind::Stack16,
             Kind::Stack32,
         ];
+        if self.form.setting == Setting::Segments {
+            let kind = self.random.pick(&Kind::ALL);
+            return self.odd_selector(kind);
+        }
         let kind = self.random.pick(&KINDS);
         self.selector(kind)
+    }
+
+    /// Where a far branch goes.
+    fn far_target(&mut self) -> (u64, u16) {
+        if self.form.setting == Setting::Segments {
+            return self.odd_far_target();
+        }
+        (self.code_target(), self.code_selector())
     }
 
     fn code_selector(&mut self) -> u16 {
         const KINDS: [Kind; 6] =
             [Kind::Code32, Kind::ExecuteOnly, Kind::Data, Kind::Missing, Kind::Null, Kind::Code16];
         let own = self.segments[SegReg::Cs as usize];
+        if self.form.setting == Setting::Segments {
+            let kind = if self.random.one_in(3) { own } else { self.random.pick(&Kind::ALL) };
+            return self.odd_selector(kind);
+        }
         let kind = if self.random.one_in(2) { own } else { self.random.pick(&KINDS) };
         self.selector(kind)
+    }
+
+    /// Where a far branch goes: as often as not to a segment that begins at 0, of 64 or 32 bits.
+    fn odd_far_target(&mut self) -> (u64, u16) {
+        const FLAT: [u16; 2] = [0x33, 0x23];
+        if self.random.one_in(if self.is_long() { 2 } else { 8 }) {
+            let place = u64::from(self.layout.base + CODE) + self.random.below(0x1_0000);
+            let target = if self.is_long() { self.code_target() } else { place };
+            let selector = self.random.pick(&FLAT);
+            // Zen's CALL from compatibility mode into 64-bit code pushes at ESP without a base.
+            let strays = self.form.name == "CALL" && !self.is_long();
+            return (target, if strays { FLAT[1] } else { selector });
+        }
+        let offset = match self.random.below(4) {
+            0 => 0x800 + 4 - self.random.below(8),
+            1 => 0x1_0000 + 4 - self.random.below(8),
+            2 => self.random.below(0x800),
+            _ => self.random.below(0x1_0000),
+        };
+        (offset, self.code_selector())
+    }
+
+    /// The selector of the stack that IRET pops in 64-bit code.
+    fn stack_selector(&mut self) -> u16 {
+        if self.random.one_in(2) {
+            return 0x2B;
+        }
+        let kind = self.random.pick(&Kind::ALL);
+        self.odd_selector(kind)
+    }
+
+    /// The selector of a kind, often with another level, or of the global table.
+    fn odd_selector(&mut self, kind: Kind) -> u16 {
+        const OTHERS: [u16; 11] = [0, 1, 2, 3, 0x08, 0x10, 0x18, 0x1B, 0x2B, 0xFFFC, 0xFFFF];
+        let selector = self.layout.selector(kind);
+        match self.random.below(8) {
+            0 => selector & !3 | self.random.below(4) as u16,
+            1 => self.random.pick(&OTHERS),
+            _ => selector,
+        }
     }
 
     /// The selector of a kind, seldom with another level, or of something that is not there.
@@ -135,8 +192,14 @@ impl Plan<'_> {
             self.draft.set_immediate(target.wrapping_sub(next), len);
         }
         if self.form.encoding.operands().any(|o| o == O::Ap) {
-            let selector = u64::from(self.code_selector());
-            let target = self.code_target() & (u64::MAX >> (64 - 8 * operand));
+            let (target, selector) = if self.form.setting == Setting::Segments {
+                self.odd_far_target()
+            } else {
+                let selector = self.code_selector();
+                (self.code_target(), selector)
+            };
+            let (target, selector) =
+                (target & (u64::MAX >> (64 - 8 * operand)), u64::from(selector));
             self.draft.set_immediate(target | selector << (8 * operand), operand + 2);
         }
         if matches!(self.form.name, "LOOP" | "LOOPE" | "LOOPNE" | "JCXZ") && self.random.one_in(2) {
@@ -166,22 +229,20 @@ impl Plan<'_> {
     /// The stack as returns and pops want it: an address, a selector, flags, and a stack.
     fn stack_frame(&mut self) {
         let rsp = self.gpr[Reg::Rsp as usize];
-        let ss = self.segments[SegReg::Ss as usize];
-        let offset = match (self.is_long(), ss) {
-            (true, _) => rsp,
-            (false, Kind::Stack32 | Kind::Wide) => rsp & 0xFFFF_FFFF,
-            (false, _) => rsp & 0xFFFF,
-        };
-        let Some(at) = self.arena_offset(SegReg::Ss, offset) else { return };
+        let Some(at) = self.arena_offset(SegReg::Ss, self.stack_offset()) else { return };
         let name = self.form.name;
         let size = self.draft.operand as usize;
         let flags = (value(&mut self.random) & !KEPT_CLEAR) | IF;
         let words = match name {
             "POPF" => [flags, 0, 0, 0],
             "POP" if self.pops_selector() => [u64::from(self.data_selector()), 0, 0, 0],
-            "IRET" => [self.code_target(), u64::from(self.code_selector()), flags, rsp],
+            "IRET" => {
+                let (target, selector) = self.far_target();
+                [target, u64::from(selector), flags, rsp]
+            }
             _ if self.is_branch() => {
-                [self.code_target(), u64::from(self.code_selector()), value(&mut self.random), rsp]
+                let (target, selector) = self.far_target();
+                [target, u64::from(selector), value(&mut self.random), rsp]
             }
             _ => [(); 4].map(|()| value(&mut self.random)),
         };
@@ -190,5 +251,9 @@ impl Plan<'_> {
             place.copy_from_slice(&word.to_le_bytes()[..size]);
         }
         self.poke(at, &bytes);
+        if name == "IRET" && self.form.setting == Setting::Segments && self.is_long() {
+            let selector = self.stack_selector();
+            self.poke(at + 4 * size as u32, &selector.to_le_bytes());
+        }
     }
 }

@@ -28,8 +28,8 @@ const HWCAP2_FSGSBASE: u64 = 2;
 /// The host's processor, and an arena for the cases it executes. One a thread.
 ///
 /// ```
-/// use realmode_testkit::proof::{Case, Code, End, Kind, Layout, Mode, Native, Poke};
-/// let mut native = match Native::new(500) {
+/// use realmode_testkit::proof::{Case, Code, End, Kind, Layout, Mode, Native, Paging, Poke};
+/// let mut native = match Native::new(200) {
 ///     Ok(native) => native,
 ///     Err(reason) => return println!("skipped: {reason}"),
 /// };
@@ -46,6 +46,7 @@ const HWCAP2_FSGSBASE: u64 = 2;
 ///         Kind::Extra, Kind::Code16, Kind::Stack16, Kind::Data, Kind::Fs, Kind::Gs,
 ///     ],
 ///     pokes: [Poke::default(); 3],
+///     paging: Paging::Off,
 /// });
 /// assert_eq!((outcome.end, outcome.gpr[0]), (End::Returned, 14));
 /// ```
@@ -134,10 +135,12 @@ impl Native {
         let context = self.arena.context();
         // SAFETY: the context is mapped and not in use between cases.
         self.fill(unsafe { &mut *context }, case, fpu);
+        self.arena.set_odd(case.paging, true);
         // SAFETY: the context is filled in with what the processor can load, as was asserted.
         // Outside 64-bit code the case is confined by its segments; in 64-bit code it is what the
         // caller made it.
         unsafe { switch::enter(context) };
+        self.arena.set_odd(case.paging, false);
         // SAFETY: the code was written there.
         unsafe {
             ptr::write_bytes(self.arena.at(placed.at), BREAKPOINT, placed.len.into());
@@ -152,17 +155,20 @@ impl Native {
         assert!(placed.at + u32::from(placed.len) <= CODE + 0x2_0000, "entry {:#x}", case.entry);
         assert_eq!(case.rflags & TF, 0, "a case must not set TF: flags {:#x}", case.rflags);
         let [es, cs, ss, ds, fs, gs] = case.segments;
-        let can_read = |kind| !matches!(kind, Kind::ExecuteOnly | Kind::Missing);
+        // Data, or code that may be read; present.
+        let can_read = |kind: Kind| {
+            let access = kind.shape().2;
+            kind == Kind::Null || access & 0x80 != 0 && access & 0xA != 8
+        };
         let can_load = match case.mode {
             Mode::Real => false,
             Mode::Bits64 => true,
             Mode::Bits16 => matches!(cs, Kind::Code16 | Kind::ExecuteOnly),
-            Mode::Bits32 => cs == Kind::Code32,
+            Mode::Bits32 => matches!(cs, Kind::Code32 | Kind::PagedCode32 | Kind::ExecuteOnly32),
         };
         assert!(can_load, "no native code of mode {:?} in a segment {cs:?}", case.mode);
         if case.mode != Mode::Bits64 {
-            let is_code = matches!(ss, Kind::Code16 | Kind::Code32);
-            let can_stack = can_read(ss) && !is_code && !matches!(ss, Kind::Null | Kind::ReadOnly);
+            let can_stack = ss != Kind::Null && can_read(ss) && ss.shape().2 & 0xA == 2;
             assert!(can_stack, "SS cannot be {ss:?}");
             let segments = [es, ds, fs, gs];
             assert!(segments.into_iter().all(can_read), "ES, DS, FS, GS cannot be {segments:?}");

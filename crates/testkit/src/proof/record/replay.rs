@@ -5,7 +5,7 @@ use super::{RecordError, Recording, digest};
 use crate::proof::case::Case;
 use crate::proof::compare::{Difference, compare};
 use crate::proof::emulate::{Emulated, Ground};
-use crate::proof::form::Form;
+use crate::proof::form::{Form, Setting};
 use crate::proof::generate;
 use crate::proof::layout::Layout;
 use crate::proof::memory::PAGE_WORDS;
@@ -37,7 +37,10 @@ pub fn replay(recording: &Recording) -> Result<Replay, RecordError> {
     let layout = Layout::native(0);
     let ground = Ground::new(layout);
     let mut emulated = Emulated::new(&ground, layout, &profile);
-    let forms = Form::all(recording.mode, &profile);
+    let forms: Vec<_> = Setting::ALL
+        .into_iter()
+        .flat_map(|setting| Form::all_within(setting, recording.mode, &profile))
+        .collect();
     let mut replay = Replay { forms: recording.forms.len(), ..Replay::default() };
     for recorded in &recording.forms {
         let form = forms.iter().find(|form| form.to_string() == recorded.key);

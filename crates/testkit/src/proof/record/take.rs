@@ -6,20 +6,21 @@ use super::outcome::{Entry, Word, put, put_unfit};
 use super::{Recorded, Recording, digest};
 use crate::proof::case::{Case, Mode};
 use crate::proof::emulate::{Emulated, Ground};
-use crate::proof::form::Form;
+use crate::proof::form::{Form, Setting};
 use crate::proof::host_profile;
 use crate::proof::memory::{Memory, PAGE_WORDS, restore};
 use crate::proof::native::{FpuImage, Native, Unavailable};
 use crate::proof::outcome::End;
 use crate::proof::{generate, oracle};
 
-/// Records `cases` cases of every form of a mode that the host's processor can judge. `progress`
-/// is told each form's number and how many there are.
+/// Records `cases` cases of every form of a mode, in some settings, that the host's processor can
+/// judge. `progress` is told each form's number and how many there are.
 ///
 /// # Errors
 /// If the host's processor cannot be asked.
 pub fn take(
     mode: Mode,
+    settings: &[Setting],
     seed: u64,
     cases: u32,
     progress: &dyn Fn(usize, usize),
@@ -30,8 +31,9 @@ pub fn take(
     let mut emulated = Emulated::new(&ground, native.layout(), &profile);
     let memory = emulated.memory();
     clean(&native, memory, 0..crate::proof::PAGES);
-    let forms: Vec<_> = Form::all(mode, &profile)
-        .into_iter()
+    let forms: Vec<_> = settings
+        .iter()
+        .flat_map(|setting| Form::all_within(*setting, mode, &profile))
         .filter(|form| oracle::reason(form).is_none())
         .collect();
     let mut recorded = Vec::new();

@@ -13,7 +13,10 @@ use realmode::Attributes;
 
 use super::context::Context;
 use super::{Unavailable, switch};
-use crate::proof::layout::{ARENA_SIZE, ARENA_STRIDE, ARENAS, CODE, DATA, Kind, Layout, RETURN};
+use crate::proof::Paging;
+use crate::proof::layout::{
+    ARENA_SIZE, ARENA_STRIDE, ARENAS, CODE, DATA, Kind, Layout, PAGES, RETURN,
+};
 
 /// Offset of the stubs; the return stub is the first.
 const STUBS: u32 = RETURN;
@@ -88,6 +91,23 @@ impl Arena {
     /// Where cases are entered, through a far pointer or an address.
     pub(super) fn way_in(&self, is_far: bool) -> u64 {
         if is_far { self.way_in_far } else { self.way_in_near }
+    }
+
+    /// Makes the odd page of a case odd, or like the others.
+    pub(super) fn set_odd(&self, paging: Paging, is_odd: bool) {
+        let (page, odd) = match paging {
+            Paging::Off | Paging::Even => return,
+            Paging::Absent(page) => (page, libc::PROT_NONE),
+            Paging::ReadOnly(page) => (page, libc::PROT_READ),
+        };
+        let offset = u32::from(page) * 4096;
+        assert!(offset < ARENA_SIZE, "page {page} of {PAGES}");
+        let is_code = offset < DATA;
+        let code = if is_code { libc::PROT_EXEC } else { 0 };
+        let usual = libc::PROT_READ | libc::PROT_WRITE | code;
+        let odd = if odd == libc::PROT_NONE { odd } else { odd | code };
+        let done = self.protect(offset, 4096, if is_odd { odd } else { usual });
+        done.expect("what was mapped can be protected");
     }
 
     fn protect(&self, offset: u32, size: u32, protection: i32) -> Result<(), Unavailable> {
@@ -191,8 +211,8 @@ impl UserDescriptor {
         let attributes = segment.attributes.0;
         let has = |bit: u32| u32::from(attributes & bit != 0);
         let is_code = has(8);
-        // Bit 2 of data is "expands down"; there is no conforming code.
-        let contents = if is_code == 1 { 2 } else { has(4) };
+        // Bit 2 of data is "expands down", of code "conforming", which only absent code may be.
+        let contents = if is_code == 1 { 2 | has(4) } else { has(4) };
         let in_pages = has(Attributes::G);
         UserDescriptor {
             entry: u32::from(segment.selector >> 3),
