@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
-use crate::arch::control::EFER_LMA;
+use crate::arch::control::{CR0_PE, EFER_LMA};
 use crate::arch::cpuid::Features;
 use crate::arch::descriptor::{Attributes, Segment};
 use crate::arch::registers::SegReg;
@@ -68,6 +68,8 @@ pub(super) fn processor(random: &mut Random, profile: &Profile, size: CodeSize) 
     cpu.seg = [Segment::real(0); 6];
     if size == CodeSize::Bits64 {
         cpu.msr.efer |= EFER_LMA;
+        // Real mode has no VEX.
+        cpu.cr0 |= CR0_PE;
         cpu.seg[SegReg::Cs as usize].attributes = Attributes(0x9B | Attributes::L);
     }
     for slot in 0..16 {

@@ -7,7 +7,6 @@ extern crate std;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::vec::Vec;
 
-use crate::arch::control::CR0_PE;
 use crate::arch::cpuid::Features;
 use crate::arch::registers::Reg;
 use crate::arch::rflags::{AF, CF, OF, PF, SF, ZF};
@@ -242,10 +241,6 @@ fn check_row(encoding: &Encoding, profile: &Profile, ram: &[AtomicU8], random: &
             cell.store(byte, Relaxed);
         }
         let mut before = processor(random, profile, size);
-        if long {
-            // Real mode has no VEX.
-            before.cr0 |= CR0_PE;
-        }
         if round % 4 < 2 {
             // A small count in CL.
             before.gpr[Reg::Rcx] &= 3;
