@@ -45,10 +45,10 @@ pub(crate) const ROWS: &[Row] = &[
         .needs(Features::WAITPKG)
         .changes(ARITH)
         .handler(wait_for_time),
-    exact("MONITOR", 0xC8).prefix(Prefix::None).needs(Features::MONITOR),
-    exact("MWAIT", 0xC9).prefix(Prefix::None).needs(Features::MONITOR),
-    exact("MONITORX", 0xFA).prefix(Prefix::None).needs(Features::MONITORX),
-    exact("MWAITX", 0xFB).prefix(Prefix::None).needs(Features::MONITORX),
+    exact("MONITOR", 0xC8).prefix(Prefix::None).needs(Features::MONITOR).handler(monitor),
+    exact("MWAIT", 0xC9).prefix(Prefix::None).needs(Features::MONITOR).handler(mwait),
+    exact("MONITORX", 0xFA).prefix(Prefix::None).needs(Features::MONITORX).handler(monitorx),
+    exact("MWAITX", 0xFB).prefix(Prefix::None).needs(Features::MONITORX).handler(mwaitx),
     // Fences: ModRM.rm means nothing.
     barrier("LFENCE", 5, Features::SSE2),
     barrier("MFENCE", 6, Features::SSE2),
@@ -148,6 +148,41 @@ fn umonitor(m: &mut Machine<'_, '_>, op: &Op) -> Step {
     let offset = m.cpu.gpr.slot(op.rm) & (u64::MAX >> op.address_shift);
     m.prepare(op.seg, offset, 1, Access::Read)?;
     Ok(())
+}
+
+/// MONITOR and MWAIT are #UD, not #GP, above level 0 (SDM vol. 2B, "MONITOR").
+fn require_supervisor(m: &Machine<'_, '_>) -> Step {
+    if m.cpu.cpl() > 0 { Err(Fault::UD.into()) } else { Ok(()) }
+}
+
+fn monitor(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    require_supervisor(m)?;
+    monitorx(m, op)
+}
+
+/// MONITORX, and MONITOR where it is allowed: checks the address in rAX. There are no extensions in
+/// ECX, and the hints in EDX mean nothing.
+fn monitorx(m: &mut Machine<'_, '_>, op: &Op) -> Step {
+    require_extensions(m, 0)?;
+    let offset = m.cpu.gpr[Reg::Rax] & (u64::MAX >> op.address_shift);
+    m.prepare(op.seg, offset, 1, Access::Read)?;
+    Ok(())
+}
+
+/// #GP for bits of ECX that are not among these.
+fn require_extensions(m: &Machine<'_, '_>, known: u32) -> Step {
+    if m.cpu.gpr[Reg::Rcx] as u32 & !known != 0 { Err(Fault::GP.into()) } else { Ok(()) }
+}
+
+/// MWAIT may end for any reason, and ends at once. Bit 0: interrupts end it also where IF is clear.
+fn mwait(m: &mut Machine<'_, '_>, _: &Op) -> Step {
+    require_supervisor(m)?;
+    require_extensions(m, 1)
+}
+
+/// MWAITX: bit 1 besides, a time in EBX that ends it (APM vol. 3, "MWAITX").
+fn mwaitx(m: &mut Machine<'_, '_>, _: &Op) -> Step {
+    require_extensions(m, 3)
 }
 
 /// UMWAIT and TPAUSE may wake for any reason, and wake at once. CF would say that the operating

@@ -448,3 +448,31 @@ fn x87_control_words_in_a_device_are_one_access() {
     assert_eq!(guest.bus.seen, [Seen::Read(DEVICE, 2), Seen::Write(DEVICE + 2, 2, 0)]);
     assert_eq!(guest.cpu.fpu.control, 0x27F | 0x40);
 }
+
+#[test]
+fn monitor_checks_its_address_and_mwait_ends_at_once() {
+    let machine = |code: &[u8], rcx: u64| {
+        let mut guest = Guest::new(code).with(Reg::Rcx, rcx).with(Reg::Rax, 0x1000);
+        guest.profile.features |= Features::MONITOR | Features::MONITORX;
+        guest
+    };
+    for (code, known) in [
+        ([0x0F, 0x01, 0xC8], 0),
+        ([0x0F, 0x01, 0xC9], 1),
+        ([0x0F, 0x01, 0xFA], 0),
+        ([0x0F, 0x01, 0xFB], 3),
+    ] {
+        assert_eq!(machine(&code, known).fault(), None, "{code:02x?}");
+        assert_eq!(machine(&code, 4).fault(), Some(13), "{code:02x?}");
+        let mut without = Guest::new(&code);
+        assert_eq!(without.fault(), Some(6), "{code:02x?}");
+    }
+    // The address is a byte of DS, or of another segment.
+    let mut beyond = machine(&[0x66, 0x67, 0x0F, 0x01, 0xC8], 0);
+    assert_eq!(beyond.fault(), Some(6), "66 makes it another instruction");
+    let mut beyond = machine(&[0x67, 0x0F, 0x01, 0xC8], 0).with(Reg::Rax, 0x1_0000);
+    assert_eq!(beyond.fault(), Some(13));
+    let mut big = machine(&[0x65, 0x67, 0x0F, 0x01, 0xC8], 0).with(Reg::Rax, 0x1_0000);
+    big.cpu.seg[SegReg::Gs as usize] = Segment::big_real(0);
+    assert_eq!(big.fault(), None);
+}
