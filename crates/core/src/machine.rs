@@ -3,7 +3,7 @@
 
 use crate::arch::control::{CR4_LA57, EFER_LMA};
 use crate::arch::registers::SegReg;
-use crate::arch::rflags::{ARITH, VM};
+use crate::arch::rflags::{ARITH, VIF, VIP, VM};
 use crate::bus::{Bus, Control, Phys};
 use crate::fault::Fault;
 use crate::flags::Flags;
@@ -182,6 +182,8 @@ impl Machine<'_, '_> {
 
     /// Brings the translations of the program's privilege to hand.
     fn refresh_privilege(&mut self) {
+        // A program at level 3 may have a virtual interrupt waiting.
+        self.attention |= self.cpu.rflags & (VIF | VIP) == VIF | VIP;
         let is_user = self.is_user(self.program());
         if self.is_user_tlb != is_user {
             self.is_user_tlb = is_user;

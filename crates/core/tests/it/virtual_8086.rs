@@ -250,6 +250,16 @@ fn p31_level_3_of_protected_mode_has_a_virtual_flag_with_pvi() {
     let mut waiting = user(&[0x90]);
     waiting.cpu.rflags |= VIF | VIP;
     is_refused(&mut waiting);
+    // A return to level 3 inside a block comes upon it too.
+    let mut ret = protected::guest(&[0xCB]);
+    ret.cpu.cr4 |= CR4_PVI;
+    ret.cpu.rflags |= VIF | VIP;
+    for (i, word) in [0x2000, USER_CODE.into(), 0xE00, u32::from(USER_DATA)].iter().enumerate() {
+        ret.poke(0xF00 + 4 * i as u64, &word.to_le_bytes());
+    }
+    ret.poke(0x2000, &[0x0F, 0x0B]);
+    assert_eq!(ret.run(2), Stop::Budget);
+    assert_eq!((ret.cpu.rip, stacked(&ret, 1)), (0x600D, 0x2000));
     let mut inner = user(&[0x90]);
     inner.cpu.rflags |= VIF | VIP;
     inner.cpu.seg[SegReg::Ss as usize].attributes = Attributes(0xC0D3);
