@@ -152,6 +152,15 @@ impl Tables {
         }
     }
 
+    /// A TSS of the same page tables: others would be anywhere, and could change under the TLB.
+    fn with_cr3(&self, cpu: &Cpu, tss: &[u8]) -> Vec<u8> {
+        let mut tss = tss.to_vec();
+        if self.has_wide_tss && !self.task.is_empty() {
+            tss[0x1C..0x20].copy_from_slice(&(cpu.cr3 as u32).to_le_bytes());
+        }
+        tss
+    }
+
     /// Finds memory for the tables and writes them there.
     pub(crate) fn place(&self, random: &mut Prng, cpu: &mut Cpu, map: Map, arena: &Arena) {
         let mut put = |cpu: &Cpu, bytes: &[u8]| {
@@ -161,7 +170,7 @@ impl Tables {
         };
         let mut gdt = self.gdt.clone();
         if !self.task.is_empty() {
-            let base = put(cpu, &self.task);
+            let base = put(cpu, &self.with_cr3(cpu, &self.task));
             let [low, middle, high, top, ..] = base.to_le_bytes();
             let entry = &mut gdt[TSS_ENTRY as usize * 8..];
             entry[..2].copy_from_slice(&(self.task.len() as u16 - 1).to_le_bytes());
@@ -171,7 +180,7 @@ impl Tables {
         }
         cpu.gdtr.base = put(cpu, &gdt);
         cpu.ldtr.base = put(cpu, &self.ldt);
-        cpu.tr.base = put(cpu, &self.tss);
+        cpu.tr.base = put(cpu, &self.with_cr3(cpu, &self.tss));
         if cpu.cr0 & CR0_PE != 0 {
             cpu.idtr.base = put(cpu, &self.idt);
         } else {
